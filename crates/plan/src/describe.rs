@@ -1,163 +1,52 @@
-//! A plan as a person reads it: `punctual run --plan`.
+//! A plan as a person reads it: `punctual run --plan`. Keys and values are those of the experiment
+//! that sets all of the plan; what resolving found stands beside them.
 
 use crate::escape::printable;
 use crate::plan::{
-    ExplainPlan, HistogramPlan, Length, LoadPlan, MeasurePlan, PhasePlan, Plan, RecordPlan,
-    Scheduling, SystressFile, TimerPlan, Workload,
+    HistogramPlan, Length, LoadPlan, MeasurePlan, PhasePlan, Plan, Scheduling, Workload,
 };
 use crate::resolve::bytes;
-use crate::target::{Acceleration, KernelChoice, TargetPlan, VmPlan};
-use crate::words::{Output, Word};
-use punctual_core::event::NamedTracepoint;
-use punctual_core::{Fact, Nanos, PerfEvent};
+use crate::section::Section;
+use crate::to_experiment::{explain, load as load_spec, partition, record};
+use crate::words::Word;
+use punctual_core::{Fact, Nanos};
+
+/// Shown otherwise: as a title, or worked out.
+const ELSEWHERE: [&str; 7] =
+    ["name", "command", "duration", "samples", "histogram", "phases", "deadline"];
 
 impl Plan {
-    fn describe_kept(&self) -> String {
-        match self.forever {
-            true => "the newest kept, within 128 MiB of all series".to_owned(),
-            false => format!("up to {} kept of each series", self.keep_samples),
-        }
-    }
-
     /// Everything that the plan holds, in lines and tables; what does not print is escaped.
     pub fn describe(&self) -> String {
         let mut page = Page::default();
         page.line(0, format!("experiment {}", printable(&self.name)));
-        page.fact(1, "output", self.output.display());
-        page.fact(
-            1,
-            "estimated time",
-            time(self.estimated_time(), self.phases.iter().all(PhasePlan::ends)),
-        );
-        page.fact(1, "controller CPUs", &self.controller_cpus);
-        page.fact(1, "refresh", self.refresh);
-        page.fact(1, "memory lock", yes(self.memory_lock));
-        page.fact(
-            1,
-            "DMA latency",
-            self.dma_latency.map_or("left alone".to_owned(), |bound| format!("held at {bound}")),
-        );
-        page.fact(1, "CPU load", if self.cpu_load { "shown and recorded" } else { "not recorded" });
-        page.fact(1, "raw samples", self.describe_kept());
-        page.fact(1, "real time", if self.require_real_time { "required" } else { "requested" });
-        page.fact(
-            1,
-            "seed",
-            self.seed.map_or("none: loads and timers start as written".to_owned(), |seed| {
-                seed.to_string()
-            }),
-        );
-        target(&mut page, &self.target);
-        if self.force {
-            page.fact(1, "force", "settings that could make the system unusable are allowed");
-        }
-        if let Some(command) = &self.on_violation {
-            page.fact(1, "on violation", command);
-        }
-        if let Some(partition) = &self.partition {
-            page.fact(1, "partition", format!("{}: CPUs {}", partition.name, partition.cpus));
-            let without = if partition.disable.is_empty() {
-                "no tweak".to_owned()
-            } else {
-                partition.disable.join(", ")
-            };
-            page.fact(1, "left out of it", without);
-        }
-        self.record.iter().for_each(|plan| record(&mut page, plan));
-        self.explain.iter().for_each(|plan| explain(&mut page, plan));
+        let ends = self.phases.iter().all(PhasePlan::ends);
+        page.fact(1, "estimated time", time(self.estimated_time(), ends));
         match self.calibration() {
-            Fact::Known(()) => page.fact(1, "cost of that", "measured before the run"),
-            Fact::Unavailable(why) => page.fact(1, "cost of that", format!("not measured: {why}")),
+            Fact::Known(()) => page.fact(1, "recording costs", "measured before the run"),
+            Fact::Unavailable(why) => {
+                page.fact(1, "recording costs", format!("not measured: {why}"));
+            }
             Fact::NotAsked => {}
         }
+        page.keys(1, &self.settings());
+        page.section("target", self.target.to_spec());
+        page.section("partition", self.partition.as_ref().map(partition));
+        page.section("record", self.record.as_ref().map(record));
+        page.section("explain", self.explain.as_ref().map(explain));
         if let Some(published) = &self.published {
             let count = published.results.len();
-            page.fact(1, "published", format!("{} ({count} results)", published.source));
+            page.line(1, "published".to_owned());
+            page.fact(2, "source", format!("{} ({count} results)", published.source));
         }
         // With what the seed adds to each start.
-        self.seeded().phases.iter().for_each(|plan| phase(&mut page, plan));
+        let seeded = self.seeded();
+        seeded.phases.iter().for_each(|plan| phase(&mut page, &seeded, plan));
         page.text
     }
 }
 
-fn target(page: &mut Page, target: &TargetPlan) {
-    match target {
-        TargetPlan::Host => {}
-        TargetPlan::Vm(vm) => virtual_machine(page, vm),
-        TargetPlan::Ssh(ssh) => {
-            let user = ssh.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
-            let port = ssh.port.map(|port| format!(", port {port}")).unwrap_or_default();
-            page.fact(1, "target", format!("{user}{}, by ssh{port}", ssh.host));
-        }
-    }
-}
-
-fn virtual_machine(page: &mut Page, vm: &VmPlan) {
-    let kernel = match &vm.kernel {
-        KernelChoice::Named(name) => name.clone(),
-        KernelChoice::Image { image, .. } => image.display().to_string(),
-    };
-    let accel = match vm.accel {
-        Acceleration::VirtualTime => "virtual time",
-        other => other.word(),
-    };
-    page.fact(1, "target", format!("virtual machine with the kernel {kernel}, {accel}"));
-    let cpus = if vm.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", vm.cpus) };
-    page.fact(
-        1,
-        "machine",
-        format!("{} ({}), {cpus}, {}", vm.machine.word(), vm.arch.word(), vm.memory),
-    );
-    if !vm.cmdline.is_empty() {
-        page.fact(1, "kernel command line", &vm.cmdline);
-    }
-    if !vm.devices.is_empty() {
-        page.fact(
-            1,
-            "devices",
-            vm.devices.iter().map(|device| device.word()).collect::<Vec<_>>().join(", "),
-        );
-    }
-    vm.drivers.iter().for_each(|driver| page.fact(1, "driver", driver.display()));
-    vm.timeout
-        .iter()
-        .for_each(|timeout| page.fact(1, "timeout", format!("{timeout} by this system's clock")));
-    vm.binary.iter().for_each(|binary| page.fact(1, "punctual on target", binary.display()));
-}
-
-fn record(page: &mut Page, record: &RecordPlan) {
-    let mut groups: Vec<String> =
-        record.events.iter().map(|group| group.word().to_owned()).collect();
-    groups.extend(record.tracepoints.iter().map(NamedTracepoint::to_string));
-    let events = if groups.is_empty() { "no kernel event".to_owned() } else { groups.join(", ") };
-    let of = match record.pids.as_slice() {
-        [] => String::new(),
-        pids => format!(
-            ", of processes {}",
-            pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
-        ),
-    };
-    page.fact(1, "recorded", format!("{events} on CPUs {}{of}", record.cpus));
-    page.fact(1, "test points", if record.points { "recorded" } else { "not recorded" });
-    page.fact(1, "recording", format!("at most {}", record.max_size));
-    record.limits.iter().for_each(|limit| page.fact(1, "limit", printable(limit)));
-}
-
-fn explain(page: &mut Page, explain: &ExplainPlan) {
-    let groups: Vec<&str> = explain.events.iter().map(|group| group.word()).collect();
-    let above = explain.above.map_or(String::new(), |above| format!(" above {above}"));
-    page.fact(1, "explained", format!("the worst {} samples of each series{above}", explain.worst));
-    let stacks = if explain.stacks { ", kernel stacks" } else { "" };
-    page.fact(
-        1,
-        "by",
-        format!("{}{stacks}, from {} before each", groups.join(", "), explain.before),
-    );
-    page.fact(1, "kept", format!("the newest {} of each CPU", explain.buffer));
-    page.fact(1, "accounted", if explain.account { "every sample, in the kernel" } else { "no" });
-}
-
-fn phase(page: &mut Page, phase: &PhasePlan) {
+fn phase(page: &mut Page, plan: &Plan, phase: &PhasePlan) {
     page.line(0, String::new());
     page.line(
         0,
@@ -167,7 +56,7 @@ fn phase(page: &mut Page, phase: &PhasePlan) {
             time(phase.estimated_time(), phase.ends())
         ),
     );
-    phase.measures.iter().for_each(|plan| measure(page, plan));
+    phase.measures.iter().for_each(|one| measure(page, plan, one));
     if phase.measures.is_empty() {
         page.line(1, "nothing measured".to_owned());
     }
@@ -177,18 +66,17 @@ fn phase(page: &mut Page, phase: &PhasePlan) {
     }
 }
 
-fn measure(page: &mut Page, measure: &MeasurePlan) {
-    let what = match &measure.workload {
-        Workload::Timer(timer) => waits(timer),
-        other => format!("{}, {}", other.kind().word(), other.kind().title()),
-    };
-    page.line(1, format!("measure {}: {what}", printable(&measure.name)));
-    if !matches!(measure.workload, Workload::Timer(_)) {
-        measure.workload.facts().iter().for_each(|(key, value)| page.fact(2, key, value));
-        let parts = measure.workload.parts();
-        if !parts.is_empty() {
-            page.fact(2, "series", parts.join(", "));
-        }
+fn measure(page: &mut Page, plan: &Plan, measure: &MeasurePlan) {
+    let kind = measure.workload.kind();
+    page.line(
+        1,
+        format!("measure {}: {}, {}", printable(&measure.name), kind.word(), kind.title()),
+    );
+    measure.workload.facts().iter().for_each(|(key, value)| page.fact(2, key, value));
+    page.keys(2, &plan.measure(measure));
+    let parts = measure.workload.parts();
+    if !parts.is_empty() {
+        page.fact(2, "series", parts.join(", "));
     }
     let program = matches!(measure.workload, Workload::Program(_));
     match measure.length {
@@ -199,23 +87,9 @@ fn measure(page: &mut Page, measure: &MeasurePlan) {
         page.fact(2, "histogram", histogram(measure.histogram));
     }
     if let Some(deadline) = measure.deadline {
-        page.fact(2, "counts", format!("response times above {deadline}"));
+        page.fact(2, "deadline", deadline);
     }
-    if let Some(threshold) = measure.stop_above {
-        page.fact(2, "stops the run", format!("above {threshold}"));
-    }
-    if !measure.counters.is_empty() {
-        let names: Vec<String> = measure.counters.iter().map(PerfEvent::to_string).collect();
-        page.fact(2, "counts", names.join(", "));
-    }
-    for requirement in &measure.requirements {
-        page.fact(2, "requires", requirement);
-    }
-    if let Some(file) = &measure.systress {
-        page.fact(2, "systress file", systress(file));
-    }
-    let mut rows =
-        vec![["thread".to_owned(), "CPUs".to_owned(), "policy".to_owned(), "starts".to_owned()]];
+    let mut rows = vec![["thread", "CPUs", "policy", "starts"].map(str::to_owned)];
     rows.extend(measure.threads.iter().map(|thread| {
         let name = printable(&thread.name).into_owned();
         [
@@ -229,27 +103,10 @@ fn measure(page: &mut Page, measure: &MeasurePlan) {
 }
 
 fn load(page: &mut Page, load: &LoadPlan) {
-    page.line(
-        1,
-        format!("load {}: {}", printable(&load.name), printable(&shell_words::join(&load.argv))),
-    );
+    let command = shell_words::join(&load.argv);
+    page.line(1, format!("load {}: {}", printable(&load.name), printable(&command)));
     page.fact(2, "program", load.program.display());
-    page.fact(2, "CPUs", &load.cpus);
-    page.fact(2, "policy", scheduling(load.scheduling));
-    page.fact(2, "starts", format!("+{}", load.start_delay));
-    page.fact(2, "output", format!("{}, errors {}", output(&load.stdout), output(&load.stderr)));
-    page.fact(
-        2,
-        "at its end",
-        format!("{} on success, {} on failure", load.on_success.word(), load.on_failure.word()),
-    );
-    if load.may_rest {
-        page.fact(2, "may rest", "yes");
-    }
-}
-
-fn waits(timer: &TimerPlan) -> String {
-    format!("timer, {} on {}, period {}", timer.method.word(), timer.clock, timer.period)
+    page.keys(2, &load_spec(load));
 }
 
 fn length(length: Length) -> String {
@@ -270,10 +127,6 @@ fn histogram(plan: HistogramPlan) -> String {
     )
 }
 
-fn systress(file: &SystressFile) -> String {
-    format!("{} ({}, index {})", file.path.display(), file.format.word(), file.index)
-}
-
 fn scheduling(scheduling: Scheduling) -> String {
     let policy = scheduling.policy();
     match scheduling {
@@ -286,20 +139,9 @@ fn scheduling(scheduling: Scheduling) -> String {
     }
 }
 
-fn output(output: &Output) -> String {
-    match output {
-        Output::Null => "/dev/null".to_owned(),
-        Output::File(path) => path.display().to_string(),
-    }
-}
-
 fn time(time: Option<Nanos>, ends: bool) -> String {
     let unknown = if ends { "as long as its samples take" } else { "until interrupted" };
     time.map_or(unknown.to_owned(), |time| time.to_string())
-}
-
-fn yes(yes: bool) -> &'static str {
-    if yes { "yes" } else { "no" }
 }
 
 /// Text in the making: lines indented by steps, facts with their names in a column.
@@ -315,7 +157,21 @@ impl Page {
     }
 
     fn fact(&mut self, depth: usize, name: &str, value: impl std::fmt::Display) {
-        self.line(depth, format!("{name:<15}  {}", printable(&value.to_string())));
+        let line = format!("{name:<17}  {}", printable(&value.to_string()));
+        self.line(depth, line.trim_end().to_owned());
+    }
+
+    /// The keys of a section that are set, but for those shown otherwise.
+    fn keys(&mut self, depth: usize, section: &impl Section) {
+        let facts = section.facts().into_iter().filter(|(key, _)| !ELSEWHERE.contains(key));
+        facts.for_each(|(key, value)| self.fact(depth, key, value));
+    }
+
+    /// A section with its header, where the plan has it.
+    fn section(&mut self, header: &str, section: Option<impl Section>) {
+        let Some(section) = section else { return };
+        self.line(1, header.to_owned());
+        section.facts().into_iter().for_each(|(key, value)| self.fact(2, key, value));
     }
 
     fn table<const N: usize>(&mut self, depth: usize, rows: &[[String; N]]) {

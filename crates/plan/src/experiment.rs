@@ -1,5 +1,6 @@
 //! An experiment as written in its file: what is set, with its place; no defaults, no names
-//! resolved. Each section is declared in a file of its own.
+//! resolved. Each section is declared in a file of its own, with the part of the plan that it
+//! becomes.
 
 mod explain;
 mod load;
@@ -12,13 +13,19 @@ mod settings;
 pub use crate::kinds::TimerSpec;
 pub use crate::target::TargetSpec;
 pub use crate::workload::WorkloadSpec;
-pub use explain::ExplainSpec;
-pub use load::{LoadSpec, PhaseSpec};
-pub use measure::{HistogramSpec, MeasureSpec, SystressSpec};
-pub use partition::PartitionSpec;
+pub(crate) use explain::ExplainResolved;
+pub use explain::{ExplainPlan, ExplainSpec};
+pub(crate) use load::LoadResolved;
+pub use load::{LoadPlan, LoadSpec, PhasePlan, PhaseSpec};
+pub(crate) use measure::MeasureResolved;
+pub use measure::{HistogramSpec, MeasurePlan, MeasureSpec, SystressFile, SystressSpec};
+pub(crate) use partition::PartitionResolved;
+pub use partition::{PartitionPlan, PartitionSpec};
 pub use published::{PublishedSpec, ResultSpec};
-pub use record::RecordSpec;
-pub use settings::Settings;
+pub(crate) use record::RecordResolved;
+pub use record::{RecordPlan, RecordSpec};
+pub(crate) use settings::SettingsResolved;
+pub use settings::{Plan, Settings};
 
 use crate::form::Key;
 use crate::problem::Problem;

@@ -19,6 +19,7 @@ pub mod plan;
 pub mod problem;
 mod render;
 mod resolve;
+mod scheduling;
 mod section;
 pub mod seeding;
 mod systress;

@@ -17,7 +17,8 @@ pub trait Parameter: Clone {
     fn toml(&self) -> Option<String>;
     /// For people.
     fn plain(&self) -> String {
-        self.toml().unwrap_or_default()
+        let toml = self.toml().unwrap_or_default();
+        toml.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(&toml).to_owned()
     }
 }
 
@@ -117,6 +118,12 @@ impl Parameter for Output {
             Output::File(path) => path.toml(),
         }
     }
+    fn plain(&self) -> String {
+        match self {
+            Output::Null => "null".to_owned(),
+            Output::File(path) => path.plain(),
+        }
+    }
 }
 
 impl Parameter for RecordedEvents {
@@ -142,9 +149,6 @@ macro_rules! word_parameter {
         impl $crate::parameter::Parameter for $name {
             fn toml(&self) -> Option<String> {
                 Some(format!("\"{}\"", $crate::words::Word::word(*self)))
-            }
-            fn plain(&self) -> String {
-                $crate::words::Word::word(*self).to_owned()
             }
         }
     };

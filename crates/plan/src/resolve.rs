@@ -15,16 +15,16 @@ mod target;
 mod timer;
 
 use crate::context::ResolveContext;
-use crate::experiment::{Experiment, Settings};
+use crate::experiment::{Experiment, RecordResolved, Settings, SettingsResolved};
 use crate::limits::MAX_NAME_CHARS;
 use crate::plan::{Plan, RecordPlan};
 use crate::problem::{Problem, ProblemKind, Problems};
-use crate::text::{Setting, Span, each};
+use crate::text::{Setting, Span};
 use crate::words::RecordedEvents;
 use cpus::Zones;
 pub(crate) use measures::bytes;
 use punctual_core::CpuSet;
-use punctual_core::event::NamedTracepoint;
+use punctual_core::event::{Group, NamedTracepoint};
 pub(crate) use target::target;
 
 /// A plan, and its warnings.
@@ -77,28 +77,18 @@ impl Resolver<'_> {
         let name = value(&settings.name, self.file_stem());
         let measured =
             measures.iter().fold(CpuSet::new(), |all, measure| all.union(&measure.plan.cpus));
-        let mut plan = Plan {
+        let mut plan = settings.to_plan(SettingsResolved {
             controller_cpus: self.controller_cpus(&settings.cpus, &zones, &measured),
-            refresh: settings.refresh(),
-            memory_lock: settings.memory_lock(),
-            dma_latency: settings.dma_latency().0,
-            seed: settings.seed.map(|at| at.value),
             output: self.output(settings, &name),
-            cpu_load: settings.cpu_load(),
-            keep_samples: settings.keep_samples(),
-            require_real_time: settings.require_real_time(),
-            force: settings.force(),
-            on_violation: settings.on_violation.as_ref().map(|at| at.value.clone()),
             target: target(self.experiment.target.as_ref(), &mut self.problems),
             partition,
             record: self.record(&zones),
             explain: self.explain(&phases),
-            calibrate: settings.calibrate.map(|at| at.value),
             published: self.published(&phases),
             phases,
             name,
             forever: false,
-        };
+        });
         if settings.forever()
             && let Err(why) = plan.run_forever()
         {
@@ -111,20 +101,20 @@ impl Resolver<'_> {
 
     fn record(&mut self, zones: &Zones) -> Option<RecordPlan> {
         let spec = self.experiment.record.as_ref()?;
-        let mut plan = RecordPlan::usual(self.cpus(&spec.cpus, &zones.online));
+        let (mut events, mut tracepoints) = (Group::USUAL.to_vec(), Vec::new());
         if let Some(written) = &spec.events {
-            plan.events.clear();
+            events.clear();
             for at in &written.value {
                 match &at.value {
-                    RecordedEvents::Group(group) => plan.events.push(*group),
-                    RecordedEvents::Tracepoint(named) => plan.tracepoints.push(named.clone()),
+                    RecordedEvents::Group(group) => events.push(*group),
+                    RecordedEvents::Tracepoint(named) => tracepoints.push(named.clone()),
                 }
             }
-            plan.events.sort();
-            plan.events.dedup();
-            plan.tracepoints.sort();
-            plan.tracepoints.dedup();
-            if plan.tracepoints.len() > NamedTracepoint::MOST {
+            events.sort();
+            events.dedup();
+            tracepoints.sort();
+            tracepoints.dedup();
+            if tracepoints.len() > NamedTracepoint::MOST {
                 let message =
                     format!("at most {} tracepoints are recorded by name", NamedTracepoint::MOST);
                 self.error(
@@ -135,10 +125,8 @@ impl Resolver<'_> {
                 );
             }
         }
-        plan.points = spec.points();
-        plan.pids = value(&spec.pids, plan.pids);
-        plan.max_size = spec.max_size();
-        plan.limits = each(&spec.limits).iter().map(|at| at.value.clone()).collect();
+        let cpus = self.cpus(&spec.cpus, &zones.online);
+        let plan = spec.to_plan(RecordResolved { events, tracepoints, cpus });
         if plan.events.is_empty() && plan.tracepoints.is_empty() && !plan.points {
             let message = "nothing is left to record: no kernel event and no test point";
             self.error(

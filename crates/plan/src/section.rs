@@ -16,6 +16,8 @@ pub(crate) trait Section: Sized {
     fn read(notes: &mut Notes, t: &mut Table) -> Self;
     /// The keys that are set, with their values in TOML.
     fn entries(&self) -> Vec<(&'static str, String)>;
+    /// The keys that are set, with their values for people.
+    fn facts(&self) -> Vec<(&'static str, String)>;
     /// The keys that are set, with their places.
     fn places(&self) -> Vec<(&'static str, Span)>;
     /// This, completed by `base`.
@@ -41,16 +43,22 @@ pub(crate) trait Section: Sized {
 /// messages. DEFAULT is `= VALUE`, which also makes a method `NAME()` that returns what is set or
 /// this; words; `needed MESSAGE, HELP`; or nothing, where the text says it. What follows `beside`
 /// is read by the caller.
+///
+/// A row that ends with `=> plan` goes to the plan as it stands: what follows `resolved` declares
+/// the plan's type, with those keys (a default makes a value of it, else it is an `Option`, and a
+/// list stays one) and with what resolving adds, which also has a struct of its own. The section
+/// then has a method `to_plan`, and the plan `to_spec`.
 macro_rules! section {
     (
         $(#[doc = $about:literal])+
         $name:ident {
             $(
                 $(#[doc = $doc:literal])+
-                $row:ident $key:ident : $type:ty, $form:expr, [$($default:tt)*];
+                $row:ident $key:ident : $type:ty, $form:expr, [$($default:tt)*] $(=> $plan:ident)?;
             )*
         }
         $( beside { $( $(#[doc = $also_doc:literal])+ $also:ident : $also_type:ty; )* } )?
+        $( resolved { $($resolved:tt)* } )?
     ) => {
         $(#[doc = $about])+
         #[derive(Clone, Debug, Default)]
@@ -92,6 +100,14 @@ macro_rules! section {
                 $( $crate::section::write!($row entries, stringify!($key), &self.$key); )*
                 entries
             }
+            fn facts(&self) -> Vec<(&'static str, String)> {
+                let mut facts = Vec::new();
+                $(
+                    let fact = $crate::section::plain!($row &self.$key);
+                    facts.extend(fact.map(|fact| (stringify!($key), fact)));
+                )*
+                facts
+            }
             fn places(&self) -> Vec<(&'static str, $crate::text::Span)> {
                 let mut places = Vec::new();
                 $( places.extend(self.$key.iter().map(|at| (stringify!($key), at.span))); )*
@@ -106,6 +122,99 @@ macro_rules! section {
         impl $name {
             $( $crate::section::or_default!($key, $type, $($default)*); )*
         }
+
+        $crate::section::plan! {
+            $name [$($($resolved)*)?] []
+            $( { [$($doc)+] $row $key [$type] [$($default)*] [$($plan)?] } )*
+        }
+    };
+}
+
+/// Makes the plan's type of a section: gathers the rows that go there as they stand.
+macro_rules! plan {
+    ($name:ident [] $($rows:tt)*) => {};
+    (
+        $name:ident [$($resolved:tt)+] [$($kept:tt)*]
+        { [$($doc:literal)+] $row:ident $key:ident [$type:ty] [$($default:tt)*] [plan] }
+        $($rows:tt)*
+    ) => {
+        $crate::section::plan! {
+            $name [$($resolved)+] [$($kept)* { [$($doc)+] $row $key [$type] [$($default)*] }]
+            $($rows)*
+        }
+    };
+    ($name:ident [$($resolved:tt)+] [$($kept:tt)*] { $($row:tt)* } $($rows:tt)*) => {
+        $crate::section::plan! { $name [$($resolved)+] [$($kept)*] $($rows)* }
+    };
+    (
+        $name:ident
+        [
+            $(#[doc = $about:literal])+
+            $plan:ident, $resolved:ident {
+                $( $(#[doc = $more_doc:literal])+ $more:ident : $more_type:ty; )*
+            }
+        ]
+        [$( { [$($doc:literal)+] $row:ident $key:ident [$type:ty] [$($default:tt)*] } )*]
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Clone, PartialEq, Debug)]
+        pub struct $plan {
+            $( $(#[doc = $doc])+ pub $key: $crate::section::planned!($row $type, $($default)*), )*
+            $( $(#[doc = $more_doc])+ pub $more: $more_type, )*
+        }
+
+        /// What resolving adds to the keys that go to the plan as they stand.
+        pub(crate) struct $resolved { $( pub(crate) $more: $more_type, )* }
+
+        impl $name {
+            /// The plan: each key as it is set, or its default, and what resolving adds.
+            pub(crate) fn to_plan(&self, resolved: $resolved) -> $plan {
+                $plan {
+                    $( $key: $crate::section::settle!($row self $key, $($default)*), )*
+                    $( $more: resolved.$more, )*
+                }
+            }
+        }
+
+        impl $plan {
+            /// The section that sets the keys that the plan has as they stand.
+            pub(crate) fn to_spec(&self) -> $name {
+                $name {
+                    $( $key: $crate::section::restore!($row self.$key, $($default)*), )*
+                    ..Default::default()
+                }
+            }
+        }
+    };
+}
+
+macro_rules! planned {
+    (key $type:ty, = $value:expr) => { $type };
+    (key $type:ty, $($default:tt)*) => { Option<$type> };
+    (list $type:ty, $($default:tt)*) => { Vec<$type> };
+}
+
+macro_rules! settle {
+    (key $section:tt $key:ident, = $value:expr) => {
+        $section.$key()
+    };
+    (key $section:tt $key:ident, $($default:tt)*) => {
+        $section.$key.as_ref().map(|at| at.value.clone())
+    };
+    (list $section:tt $key:ident, $($default:tt)*) => {
+        $crate::text::each(&$section.$key).iter().map(|at| at.value.clone()).collect()
+    };
+}
+
+macro_rules! restore {
+    (key $value:expr, = $default:expr) => {
+        $crate::text::set($value.clone())
+    };
+    (key $value:expr, $($default:tt)*) => {
+        $value.clone().and_then($crate::text::set)
+    };
+    (list $value:expr, $($default:tt)*) => {
+        $crate::text::list($value.iter().cloned())
     };
 }
 
@@ -202,6 +311,21 @@ macro_rules! write {
     (sections $entries:ident, $key:expr, $setting:expr) => {};
 }
 
+macro_rules! plain {
+    (key $setting:expr) => {
+        $setting.as_ref().map(|at| $crate::parameter::Parameter::plain(&at.value))
+    };
+    (list $setting:expr) => {
+        $setting.as_ref().map(|at| $crate::section::plain_list(&at.value))
+    };
+    (table $setting:expr) => {
+        $setting.as_ref().map($crate::section::plain_table)
+    };
+    (sections $setting:expr) => {
+        None::<String>
+    };
+}
+
 macro_rules! complete {
     (sections $own:expr, $base:expr) => {
         $own
@@ -212,7 +336,8 @@ macro_rules! complete {
 }
 
 pub(crate) use {
-    complete, default_value, field, or_default, read, require, section, value_type, write,
+    complete, default_value, field, or_default, plain, plan, planned, read, require, restore,
+    section, settle, value_type, write,
 };
 
 /// The type of an array of strings, each of this form.
@@ -229,6 +354,17 @@ pub(crate) fn value_of<T: Parameter>(setting: &Setting<T>) -> Option<String> {
 pub(crate) fn list_of<T: Parameter>(setting: &Setting<Vec<At<T>>>) -> Option<String> {
     let items = setting.as_ref()?.value.iter().filter_map(|at| at.value.toml());
     Some(format!("[{}]", items.collect::<Vec<_>>().join(", ")))
+}
+
+/// An array for people.
+pub(crate) fn plain_list<T: Parameter>(items: &[At<T>]) -> String {
+    items.iter().map(|at| at.value.clone()).collect::<Vec<T>>().plain()
+}
+
+/// An inline table for people.
+pub(crate) fn plain_table(section: &impl Section) -> String {
+    let facts = section.facts().into_iter().map(|(key, value)| format!("{key} {value}"));
+    facts.collect::<Vec<_>>().join(", ")
 }
 
 /// An inline table in TOML.

@@ -5,7 +5,7 @@ use crate::form::{count, path_text, size, span, text, word};
 use crate::limits::{MAX_DURATION, MAX_VM_CPUS, MAX_VM_MEMORY, MIN_VM_MEMORY};
 use crate::parameter::word_parameter;
 use crate::section::{Section, section};
-use crate::text::{At, Setting, Span};
+use crate::text::{Setting, list, set};
 use crate::values;
 use crate::words::{ByteSize, Word};
 use punctual_core::Nanos;
@@ -288,25 +288,13 @@ impl VmPlan {
             accel: set(self.accel),
             arch: set(self.arch),
             machine: set(self.machine),
-            devices: set(self
-                .devices
-                .iter()
-                .map(|device| At::new(Span::default(), *device))
-                .collect()),
-            drivers: set(self
-                .drivers
-                .iter()
-                .map(|path| At::new(Span::default(), path.to_string_lossy().into_owned()))
-                .collect()),
+            devices: list(self.devices.iter().copied()),
+            drivers: list(self.drivers.iter().map(|path| path.to_string_lossy().into_owned())),
             timeout: self.timeout.and_then(set),
             binary: path(self.binary.as_ref()),
             ..TargetSpec::default()
         }
     }
-}
-
-fn set<T>(value: T) -> Setting<T> {
-    Some(At::new(Span::default(), value))
 }
 
 fn path(path: Option<&PathBuf>) -> Setting<String> {

@@ -59,6 +59,17 @@ pub(crate) fn each<T>(list: &Setting<Vec<At<T>>>) -> &[At<T>] {
     list.as_ref().map_or(&[], |at| &at.value)
 }
 
+/// A value that no file holds.
+pub(crate) fn set<T>(value: T) -> Setting<T> {
+    Some(At::new(Span::default(), value))
+}
+
+/// A list that no file holds; nothing where it is empty.
+pub(crate) fn list<T>(items: impl Iterator<Item = T>) -> Setting<Vec<At<T>>> {
+    let items: Vec<At<T>> = items.map(|item| At::new(Span::default(), item)).collect();
+    if items.is_empty() { None } else { set(items) }
+}
+
 /// The language of an experiment file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SourceFormat {

@@ -5,9 +5,12 @@ use crate::experiment::{
     Experiment, ExplainSpec, HistogramSpec, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec,
     PublishedSpec, RecordSpec, ResultSpec, Settings, SystressSpec,
 };
-use crate::plan::{Length, LoadPlan, MeasurePlan, PhasePlan, Plan, RecordPlan, Scheduling};
-use crate::text::{At, Setting, SourceFormat, SourceText, Span};
-use crate::words::{CpuChoice, DmaLatency, RecordedEvents};
+use crate::plan::{
+    ExplainPlan, Length, LoadPlan, MeasurePlan, PartitionPlan, PhasePlan, Plan, RecordPlan,
+    Scheduling,
+};
+use crate::text::{At, Setting, SourceFormat, SourceText, Span, list, set};
+use crate::words::{CpuChoice, RecordedEvents};
 use punctual_core::{CpuSet, Published, PublishedResult};
 use std::collections::HashSet;
 use std::path::Path;
@@ -20,31 +23,9 @@ impl Plan {
             format: SourceFormat::Toml,
             settings: self.settings(),
             target: self.target.to_spec(),
-            partition: self.partition.as_ref().map(|partition| PartitionSpec {
-                span: Span::default(),
-                cpus: set(partition.cpus.clone()),
-                name: set(partition.name.clone()),
-                disable: list(partition.disable.iter().cloned()),
-            }),
-            record: self.record.as_ref().map(|record| RecordSpec {
-                span: Span::default(),
-                events: set(recorded_events(record)),
-                cpus: listed(&record.cpus),
-                pids: set(record.pids.clone()),
-                points: set(record.points),
-                max_size: set(record.max_size),
-                limits: set(record.limits.iter().map(|limit| at(limit.clone())).collect()),
-            }),
-            explain: self.explain.as_ref().map(|explain| ExplainSpec {
-                span: Span::default(),
-                worst: set(explain.worst),
-                above: explain.above.map(at),
-                before: set(explain.before),
-                account: set(explain.account),
-                buffer: set(explain.buffer),
-                events: set(explain.events.iter().map(|group| at(*group)).collect()),
-                stacks: set(explain.stacks),
-            }),
+            partition: self.partition.as_ref().map(partition),
+            record: self.record.as_ref().map(record),
+            explain: self.explain.as_ref().map(explain),
             published: self.published.as_ref().map(published),
             measures: self
                 .measures_in_order()
@@ -57,27 +38,17 @@ impl Plan {
         }
     }
 
-    fn settings(&self) -> Settings {
+    pub(crate) fn settings(&self) -> Settings {
         Settings {
-            span: Span::default(),
             name: set(self.name.clone()),
             cpus: listed(&self.controller_cpus),
-            refresh: set(self.refresh),
-            memory_lock: set(self.memory_lock),
-            dma_latency: set(DmaLatency(self.dma_latency)),
-            seed: self.seed.map(at),
             output: set(path(&self.output)),
-            cpu_load: set(self.cpu_load),
-            keep_samples: set(self.keep_samples),
-            require_real_time: set(self.require_real_time),
-            force: self.force.then(|| at(true)),
-            on_violation: self.on_violation.clone().map(at),
             forever: self.forever.then(|| at(true)),
-            calibrate: self.calibrate.map(at),
+            ..self.to_spec()
         }
     }
 
-    fn measure(&self, measure: &MeasurePlan) -> MeasureSpec {
+    pub(crate) fn measure(&self, measure: &MeasurePlan) -> MeasureSpec {
         let scheduling = measure.threads.first().map(|thread| thread.scheduling);
         let deadline = scheduling.and_then(|scheduling| match scheduling {
             Scheduling::Deadline(parameters) => Some(parameters),
@@ -88,7 +59,6 @@ impl Plan {
         // A length that is the phase's own everywhere is written there alone.
         let own = occurrences.iter().any(|(phase, here)| here.length != whole(phase));
         MeasureSpec {
-            span: Span::default(),
             name: set(measure.name.clone()),
             workload: measure.workload.spec(),
             cpus: listed(&measure.cpus),
@@ -110,9 +80,6 @@ impl Plan {
                 range: set(measure.histogram.range),
                 resolution: set(measure.histogram.resolution),
             }),
-            stop_above: measure.stop_above.map(at),
-            counters: list(measure.counters.iter().cloned()),
-            require: list(measure.requirements.iter().cloned()),
             phases: match occurrences.len() == self.phases.len() {
                 true => None,
                 false => set(occurrences.iter().map(|(phase, _)| at(phase.name.clone())).collect()),
@@ -123,6 +90,7 @@ impl Plan {
                 format: set(file.format),
                 index: set(file.index),
             }),
+            ..measure.to_spec()
         }
     }
 
@@ -201,36 +169,41 @@ fn phase(phase: &PhasePlan) -> PhaseSpec {
     }
 }
 
-fn load(load: &LoadPlan) -> LoadSpec {
+pub(crate) fn partition(partition: &PartitionPlan) -> PartitionSpec {
+    PartitionSpec { cpus: set(partition.cpus.clone()), ..partition.to_spec() }
+}
+
+pub(crate) fn record(record: &RecordPlan) -> RecordSpec {
+    let groups = record.events.iter().map(|group| RecordedEvents::Group(*group));
+    let named = record.tracepoints.iter().cloned().map(RecordedEvents::Tracepoint);
+    RecordSpec {
+        events: set(groups.chain(named).map(at).collect()),
+        cpus: listed(&record.cpus),
+        ..record.to_spec()
+    }
+}
+
+pub(crate) fn explain(explain: &ExplainPlan) -> ExplainSpec {
+    ExplainSpec {
+        events: set(explain.events.iter().map(|group| at(*group)).collect()),
+        ..explain.to_spec()
+    }
+}
+
+pub(crate) fn load(load: &LoadPlan) -> LoadSpec {
     LoadSpec {
-        span: Span::default(),
         name: set(load.name.clone()),
         command: set(load.argv.clone()),
         cpus: listed(&load.cpus),
         policy: set(load.scheduling.policy()),
         priority: load.scheduling.priority().map(at),
         nice: load.scheduling.nice().map(at),
-        stdout: set(load.stdout.clone()),
-        stderr: set(load.stderr.clone()),
-        on_success: set(load.on_success),
-        on_failure: set(load.on_failure),
-        start_delay: set(load.start_delay),
-        may_rest: load.may_rest.then(|| at(true)),
+        ..load.to_spec()
     }
 }
 
 fn at<T>(value: T) -> At<T> {
     At::new(Span::default(), value)
-}
-
-fn set<T>(value: T) -> Setting<T> {
-    Some(at(value))
-}
-
-/// A list; nothing where it is empty.
-fn list<T>(items: impl Iterator<Item = T>) -> Setting<Vec<At<T>>> {
-    let items: Vec<At<T>> = items.map(at).collect();
-    if items.is_empty() { None } else { set(items) }
 }
 
 fn listed(cpus: &CpuSet) -> Setting<CpuChoice> {
@@ -239,10 +212,4 @@ fn listed(cpus: &CpuSet) -> Setting<CpuChoice> {
 
 fn path(path: &Path) -> String {
     path.to_string_lossy().into_owned()
-}
-
-fn recorded_events(record: &RecordPlan) -> Vec<At<RecordedEvents>> {
-    let groups = record.events.iter().map(|group| RecordedEvents::Group(*group));
-    let named = record.tracepoints.iter().cloned().map(RecordedEvents::Tracepoint);
-    groups.chain(named).map(at).collect()
 }

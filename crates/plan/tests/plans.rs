@@ -17,21 +17,29 @@ fn with_timer(more: &str) -> punctual_plan::Plan {
 fn the_smallest_file_has_a_default_for_everything() {
     insta::assert_snapshot!(with_timer("").describe(), @r"
     experiment test
-      output           punctual-test-20261103-141500
-      estimated time   until interrupted
-      controller CPUs  0-2
-      refresh          500ms
-      memory lock      yes
-      DMA latency      held at 0s
-      CPU load         shown and recorded
-      raw samples      up to 1000000 kept of each series
-      real time        requested
-      seed             none: loads and timers start as written
+      estimated time     until interrupted
+      cpus               0-2
+      refresh            500ms
+      memory_lock        true
+      dma_latency        0s
+      output             punctual-test-20261103-141500
+      cpu_load           true
+      keep_samples       1000000
+      require_real_time  false
+      force              false
 
     phase main (until interrupted)
-      measure timer: timer, nanosleep-absolute on CLOCK_MONOTONIC, period 1ms
-        lasts            until interrupted
-        histogram        0 to 1ms in steps of 1us: 1001 bins, 8008 B
+      measure timer: timer, from the expiry of a timer to the thread that waits for it
+        method             nanosleep-absolute
+        clock              monotonic
+        period             1ms
+        offset             0s
+        cpus               0-2
+        threads            per-cpu
+        policy             fifo
+        priority           80
+        lasts              until interrupted
+        histogram          0 to 1ms in steps of 1us: 1001 bins, 8008 B
         thread      CPUs  policy         starts
         timer/cpu0  0     SCHED_FIFO 80  +0s
         timer/cpu1  1     SCHED_FIFO 80  +0s
@@ -114,65 +122,104 @@ loads = ["sh-2", "sh"]
 "#;
     insta::assert_snapshot!(plan(toml).describe(), @r"
     experiment all
-      output           results/tonight
-      estimated time   150s
-      controller CPUs  0
-      refresh          1s
-      memory lock      no
-      DMA latency      left alone
-      CPU load         not recorded
-      raw samples      up to 0 kept of each series
-      real time        required
-      seed             7
-      partition        quiet: CPUs 2
-      left out of it   rps, watchdog
+      estimated time     150s
+      cpus               0
+      refresh            1s
+      memory_lock        false
+      dma_latency        leave
+      seed               7
+      output             results/tonight
+      cpu_load           false
+      keep_samples       0
+      require_real_time  true
+      force              false
+      partition
+        cpus               2
+        name               quiet
+        disable            rps, watchdog
 
     phase phase-1 (60s)
-      measure others: timer, nanosleep-absolute on CLOCK_MONOTONIC, period 1ms
-        lasts            60s
-        histogram        0 to 1ms in steps of 1us: 1001 bins, 8008 B
+      measure others: timer, from the expiry of a timer to the thread that waits for it
+        method             nanosleep-absolute
+        clock              monotonic
+        period             1ms
+        offset             0s
+        cpus               0-1
+        threads            per-cpu
+        policy             batch
+        lasts              60s
+        histogram          0 to 1ms in steps of 1us: 1001 bins, 8008 B
         thread       CPUs  policy               starts
         others/cpu0  0     SCHED_BATCH, nice 0  +425744ns
         others/cpu1  1     SCHED_BATCH, nice 0  +425744ns
       no load
 
     phase worked (90s)
-      measure timer: timer, timerfd on CLOCK_REALTIME, period 100us
-        lasts            5000 samples
-        histogram        0 to 2ms in steps of 500ns: 4001 bins, 31 KiB
-        stops the run    above 20ms
-        requires         max < 100us
-        requires         p99.9 < 60us
-        requires         overruns == 0
+      measure timer: timer, from the expiry of a timer to the thread that waits for it
+        method             timerfd
+        clock              realtime
+        period             100us
+        offset             10us
+        cpus               2
+        threads            2
+        policy             rr
+        priority           42
+        stop_above         20ms
+        require            max < 100us, p99.9 < 60us, overruns == 0
+        lasts              5000 samples
+        histogram          0 to 2ms in steps of 500ns: 4001 bins, 31 KiB
         thread   CPUs  policy       starts
         timer/0  2     SCHED_RR 42  +12594ns
         timer/1  2     SCHED_RR 42  +22594ns
-      measure others: timer, nanosleep-absolute on CLOCK_MONOTONIC, period 1ms
-        lasts            90s
-        histogram        0 to 1ms in steps of 1us: 1001 bins, 8008 B
+      measure others: timer, from the expiry of a timer to the thread that waits for it
+        method             nanosleep-absolute
+        clock              monotonic
+        period             1ms
+        offset             0s
+        cpus               0-1
+        threads            per-cpu
+        policy             batch
+        lasts              90s
+        histogram          0 to 1ms in steps of 1us: 1001 bins, 8008 B
         thread       CPUs  policy               starts
         others/cpu0  0     SCHED_BATCH, nice 0  +897153ns
         others/cpu1  1     SCHED_BATCH, nice 0  +897153ns
-      measure timer-2: timer, deadline on CLOCK_MONOTONIC, period 10ms
-        lasts            90s
-        histogram        0 to 1ms in steps of 1us: 1001 bins, 8008 B
-        systress file    result.csv (csv, index 4)
+      measure timer-2: timer, from the expiry of a timer to the thread that waits for it
+        method             deadline
+        clock              monotonic
+        period             10ms
+        offset             0s
+        cpus               2
+        threads            1
+        policy             deadline
+        runtime            1ms
+        systress           file result.csv, format csv, index 4
+        lasts              90s
+        histogram          0 to 1ms in steps of 1us: 1001 bins, 8008 B
         thread   CPUs  policy                                     starts
         timer-2  2     SCHED_DEADLINE, 1ms of each 10ms, by 10ms  +9578861ns
       load sh-2: /usr/bin/sh 'a b' ''
-        program          /usr/bin/sh
-        CPUs             0-1
-        policy           SCHED_BATCH, nice -5
-        starts           +2104333ns
-        output           /dev/null, errors /dev/null
-        at its end       respawn on success, stop on failure
+        program            /usr/bin/sh
+        cpus               0-1
+        policy             batch
+        nice               -5
+        stdout             null
+        stderr             null
+        on_success         respawn
+        on_failure         stop
+        start_delay        2104333ns
+        may_rest           false
       load sh: sh -c 'stress-ng --fork 2; exit 1'
-        program          /usr/bin/sh
-        CPUs             1
-        policy           SCHED_FIFO 3
-        starts           +101577256ns
-        output           out\u{1b}.txt, errors /dev/null
-        at its end       stop on success, ignore on failure
+        program            /usr/bin/sh
+        cpus               1
+        policy             fifo
+        priority           3
+        stdout             out\u{1b}.txt
+        stderr             null
+        on_success         stop
+        on_failure         ignore
+        start_delay        101577256ns
+        may_rest           false
     ");
 }
 

@@ -48,7 +48,7 @@ program[7] {
         (plan.controller_cpus.to_string().as_str(), plan.refresh),
         ("0-1", Nanos::from_millis(1500))
     );
-    assert!(plan.memory_lock && plan.cpu_load && plan.dma_latency.is_none());
+    assert!(plan.memory_lock && plan.cpu_load && plan.dma_latency.0.is_none());
     let [first, second] = plan.phases[0].measures.as_slice() else { panic!("{plan:?}") };
     assert_eq!(
         (first.name.as_str(), second.name.as_str()),

@@ -34,17 +34,19 @@ fn a_kernel_is_all_that_a_virtual_machine_needs() {
     accel = "virtual-time"
     arch = "x86_64"
     machine = "pc"
-    devices = []
-    drivers = []
     "#);
     let described = plan.describe();
-    let of_it: Vec<&str> = described
-        .lines()
-        .filter(|line| line.contains("target") || line.contains("machine"))
-        .collect();
-    insta::assert_snapshot!(of_it.join("\n"), @r"
-    target           virtual machine with the kernel 6.1-rt, virtual time
-    machine          pc (x86_64), 1 CPU, 1GiB
+    let of_it = &described[described.find("  target").unwrap()..described.find("\nphase").unwrap()];
+    insta::assert_snapshot!(of_it, @r"
+    target
+      kind               vm
+      kernel             6.1-rt
+      cmdline
+      cpus               1
+      memory             1GiB
+      accel              virtual-time
+      arch               x86_64
+      machine            pc
     ");
 }
 

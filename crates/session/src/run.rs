@@ -157,7 +157,7 @@ fn calibrate(run: &mut Run, watcher: &mut dyn Watcher) -> Result<(), BundleError
         Fact::Unavailable(why) => Fact::Unavailable(why),
         Fact::Known(()) => {
             watcher.preparing(calibration::PREPARING);
-            let held = preparation::prepare(false, run.plan.dma_latency, None);
+            let held = preparation::prepare(false, run.plan.dma_latency.0, None);
             let placement = measure::PartitionPlacement(run.partition.as_ref());
             let setup = Setup::of_plan(run.plan, &placement, run.writer.directory());
             let measured = match setup.zip(Recorders::of_plan(run.plan)) {

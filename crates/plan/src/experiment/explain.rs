@@ -16,20 +16,20 @@ section! {
         /// The number of samples of each series for which kernel events are kept. A worse sample
         /// replaces the best one kept. With 0 there is no flight recorder, and only `account`
         /// remains.
-        key worst: u32, count(0, MAX_EXPLAINED.into()), [= 20];
+        key worst: u32, count(0, MAX_EXPLAINED.into()), [= 20] => plan;
         /// The latency from which on samples are kept.
         key above: Nanos,
             span(Nanos(1), MAX_LATENCY),
-            ["all are, so the worst are kept however good they are"];
+            ["all are, so the worst are kept however good they are"] => plan;
         /// How long before the start of a sample events are kept with it.
-        key before: Nanos, span(Nanos::ZERO, MAX_BEFORE), [= Nanos::MILLI];
+        key before: Nanos, span(Nanos::ZERO, MAX_BEFORE), [= Nanos::MILLI] => plan;
         /// Whether the kernel also attributes the time of every sample to causes.
-        key account: bool, flag(), [= true];
+        key account: bool, flag(), [= true] => plan;
         /// The size of the buffer of each CPU; a power of two is made of it. A sample that began
         /// before the oldest event in the buffer is explained in part.
         key buffer: ByteSize,
             size(MIN_BUFFER, MAX_BUFFER, values::buffer_size),
-            [= ByteSize(DEFAULT_BUFFER)];
+            [= ByteSize(DEFAULT_BUFFER)] => plan;
         /// The groups of kernel events to record; `punctual trace --events list` shows them.
         /// `sched` must be among them.
         list events: Group,
@@ -39,6 +39,17 @@ section! {
         /// Whether the kernel stack is kept of tasks that an interrupt interrupts or that wait
         /// uninterruptibly. It shows where in the kernel a non-preemptible task was. Each stack
         /// takes some microseconds, by which latencies on a busy CPU get longer.
-        key stacks: bool, flag(), [= false];
+        key stacks: bool, flag(), [= false] => plan;
+    }
+    resolved {
+        /// What is kept to explain the worst samples: kernel events overwrite one another until a
+        /// sample is selected.
+        ExplainPlan, ExplainResolved {
+            /// Groups of kernel events.
+            events: Vec<Group>;
+            /// Only timers are measured, with the default events: kept are those that show why an
+            /// interrupt or a switch was delayed.
+            timers_only: bool;
+        }
     }
 }

@@ -1,11 +1,14 @@
 //! `[[load]]` and `[[phase]]`.
 
+use super::measure::MeasurePlan;
 use crate::form::{command, flag, number, policy, span, text, text_or, word};
 use crate::limits::MAX_DURATION;
+use crate::scheduling::Scheduling;
 use crate::section::section;
 use crate::values;
 use crate::words::{CpuChoice, Nice, OnExit, Output};
-use punctual_core::{Nanos, Policy, Priority};
+use punctual_core::{CpuSet, Nanos, Policy, Priority};
+use std::path::PathBuf;
 
 section! {
     /// A program that loads the system.
@@ -37,24 +40,41 @@ section! {
         key nice: Nice, number(-20, 19, values::nice), [= Nice::default()];
         /// Where its standard output goes: a file, truncated first, or */dev/null*. (A file called
         /// *null* is written `"./null"`.)
-        key stdout: Output, text_or("PATH", "null", values::output), [= Output::Null];
+        key stdout: Output, text_or("PATH", "null", values::output), [= Output::Null] => plan;
         /// The same for its standard error.
-        key stderr: Output, text_or("PATH", "null", values::output), [= Output::Null];
+        key stderr: Output, text_or("PATH", "null", values::output), [= Output::Null] => plan;
         /// What is done when it ends by itself with exit status 0: `respawn` starts it again (with
         /// growing delays if it ends at once every time), so that it lasts as long as the phase,
         /// `ignore` goes on without it, `stop` ends the run.
-        key on_success: OnExit, word("something to do when a load ends"), [= OnExit::Respawn];
+        key on_success: OnExit,
+            word("something to do when a load ends"),
+            [= OnExit::Respawn] => plan;
         /// What is done when it ends with another exit status or by a signal. Figures measured
         /// under a load that was not there mislead.
-        key on_failure: OnExit, word("something to do when a load ends"), [= OnExit::Stop];
+        key on_failure: OnExit, word("something to do when a load ends"), [= OnExit::Stop] => plan;
         /// The time from the start of the phase to the start of the load; it must be before the end
         /// of the phase.
-        key start_delay: Nanos, span(Nanos::ZERO, MAX_DURATION), [= Nanos::ZERO];
+        key start_delay: Nanos, span(Nanos::ZERO, MAX_DURATION), [= Nanos::ZERO] => plan;
         /// Whether it may be idle most of the time, for example because it waits on purpose for an
         /// action of the measured program. Without this key, a load that idles makes the run
         /// invalid. With it, the load must still exist, and the time that it was idle is kept with
         /// the evidence of the run and shown with the proofs.
-        key may_rest: bool, flag(), [= false];
+        key may_rest: bool, flag(), [= false] => plan;
+    }
+    resolved {
+        /// A program that loads the system.
+        LoadPlan, LoadResolved {
+            /// Unique in the plan.
+            name: String;
+            /// Its arguments, the program as written first.
+            argv: Vec<String>;
+            /// The program's file, as found.
+            program: PathBuf;
+            /// The CPUs that it may run on.
+            cpus: CpuSet;
+            /// Its policy; never SCHED_DEADLINE.
+            scheduling: Scheduling;
+        }
     }
 }
 
@@ -70,4 +90,17 @@ section! {
         /// The loads that run in it.
         list loads: String, text("NAME", values::name), ["none"];
     }
+}
+
+/// A part of the run with its own loads.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PhasePlan {
+    /// Unique in the plan.
+    pub name: String,
+    /// How long it lasts; `None`: until the last of its measures is over.
+    pub duration: Option<Nanos>,
+    /// What is measured in it.
+    pub measures: Vec<MeasurePlan>,
+    /// What loads the system meanwhile.
+    pub loads: Vec<LoadPlan>,
 }

@@ -1,16 +1,19 @@
 //! `[[measure]]`: the keys that every measure has.
 
 use crate::form::{count, number, path_text, policy, span, text, text_or, threads, word};
+use crate::kinds::HistogramPlan;
 use crate::limits::{
     MAX_DURATION, MAX_LATENCY, MAX_PERIOD, MAX_SAMPLES, MAX_SYSTRESS_INDEX, MAX_THREADS,
     MIN_RUNTIME,
 };
+use crate::scheduling::{Length, ThreadPlan};
 use crate::section::section;
 use crate::text::Setting;
 use crate::values;
 use crate::words::{CpuChoice, Placement, SystressFormat};
-use crate::workload::WorkloadSpec;
-use punctual_core::{Nanos, PerfEvent, Policy, Priority, SeriesRequirement};
+use crate::workload::{Workload, WorkloadSpec};
+use punctual_core::{CpuSet, Nanos, PerfEvent, Policy, Priority, SeriesRequirement};
+use std::path::PathBuf;
 
 section! {
     /// Something to measure.
@@ -66,13 +69,13 @@ section! {
             "`histogram`",
             ["`{ range = \"1ms\", resolution = \"1us\" }`"];
         /// A latency above this ends the run; the results up to then are complete.
-        key stop_above: Nanos, span(Nanos(1), MAX_LATENCY), ["never"];
+        key stop_above: Nanos, span(Nanos(1), MAX_LATENCY), ["never"] => plan;
         /// Events of perf-list(1) that are counted of each measuring thread while it measures, at
         /// most 16: `cycles`, `instructions`, `cache-misses`, `context-switches`, or *GROUP*:*NAME*
         /// of a tracepoint. The kernel saves the counters at each context switch of the thread, and
         /// the latency includes that. What this machine cannot count is shown as unavailable, with
         /// the reason.
-        list counters: PerfEvent, text("EVENT", values::perf_event), ["none"];
+        list counters: PerfEvent, text("EVENT", values::perf_event), ["none"] => plan;
         /// Requirements that each series must meet, at most 64: a figure, a comparison (`<`, `<=`,
         /// `==`, `>=`, `>`) and a bound. Figures that are times are `min`, `mean` (`avg`), `max`,
         /// `stddev`, `median`, percentiles like `p99.9`, and `corrected p99.9`, the percentile
@@ -93,7 +96,7 @@ section! {
         /// thread is seen, it is undecided.
         list require: SeriesRequirement,
             text("REQUIREMENT", values::series_requirement),
-            ["none"];
+            ["none"] => plan;
         /// The phases in which it measures.
         list phases: String, text("NAME", values::name), ["all"];
         /// Writes an additional result file in the layout of systress. Only a measure with a single
@@ -105,6 +108,30 @@ section! {
     beside {
         /// `kind`, with the keys that only this kind has.
         workload: WorkloadSpec;
+    }
+    resolved {
+        /// Something to measure in a phase.
+        MeasurePlan, MeasureResolved {
+            /// Unique in the plan, but for the same measure in another phase.
+            name: String;
+            /// What the threads do.
+            workload: Workload;
+            /// All CPUs that are measured on.
+            cpus: CpuSet;
+            /// How the threads were put on them.
+            placement: Placement;
+            /// The measuring threads, at least one: each has the series of
+            /// [`Workload::series_of`] its name.
+            threads: Vec<ThreadPlan>;
+            /// When each thread ends.
+            length: Length;
+            /// The exact histogram of each series.
+            histogram: HistogramPlan;
+            /// Of a program: response times above this are counted.
+            deadline: Option<Nanos>;
+            /// The result file to leave as systress would; only with a single thread.
+            systress: Option<SystressFile>;
+        }
     }
 }
 
@@ -130,6 +157,17 @@ section! {
             count(0, MAX_SYSTRESS_INDEX.into()),
             ["the place of the measure in the file, from 0"];
     }
+}
+
+/// A result file in the layout of systress.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SystressFile {
+    /// Relative to the current directory.
+    pub path: PathBuf,
+    /// Its layout.
+    pub format: SystressFormat,
+    /// What its first column shows.
+    pub index: u32,
 }
 
 impl MeasureSpec {

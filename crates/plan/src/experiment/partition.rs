@@ -13,9 +13,16 @@ section! {
             text("CPUS", values::cpus),
             [needed "`[partition]` needs the CPUs to set apart", "write `cpus = \"3\"`"];
         /// The partition's name.
-        key name: String, text("NAME", values::name), [= "rt".to_owned()];
+        key name: String, text("NAME", values::name), [= "rt".to_owned()] => plan;
         /// Tweaks to leave out; their names are those of the `--no-`*NAME* options of `punctual
         /// isolate create`.
-        list disable: String, text("NAME", values::name), ["none"];
+        list disable: String, text("NAME", values::name), ["none"] => plan;
+    }
+    resolved {
+        /// CPUs to set apart.
+        PartitionPlan, PartitionResolved {
+            /// Its CPUs: online, and not all of them.
+            cpus: CpuSet;
+        }
     }
 }

@@ -5,6 +5,8 @@ use crate::limits::{DEFAULT_RECORDING, MAX_PIDS, MIN_RECORDING};
 use crate::section::section;
 use crate::values;
 use crate::words::{ByteSize, CpuChoice, RecordedEvents};
+use punctual_core::CpuSet;
+use punctual_core::event::{Group, NamedTracepoint};
 
 section! {
     /// Kernel events and test points to record while the experiment runs.
@@ -16,19 +18,30 @@ section! {
             ["`[\"sched\", \"irq\", \"vectors\", \"softirq\", \"ipi\"]`"];
         /// The CPUs whose kernel events are recorded.
         key cpus: CpuChoice, text_or("CPUS", "all", values::cpu_choice), ["`\"all\"`"];
-        /// Processes that kernel events are limited to.
-        key pids: Vec<u32>, pids(MAX_PIDS), ["none, which is all processes"];
+        /// Processes that kernel events are limited to; with none, all are recorded.
+        key pids: Vec<u32>, pids(MAX_PIDS), [= Vec::new()] => plan;
         /// Whether test points of running applications are recorded.
-        key points: bool, flag(), [= true];
+        key points: bool, flag(), [= true] => plan;
         /// The maximum size of the recording. When it is reached, recording ends, the measures go
         /// on, and a finding reports since when events are missing.
         key max_size: ByteSize,
             size(MIN_RECORDING, u64::MAX, values::recording_size),
-            [= ByteSize(DEFAULT_RECORDING)];
+            [= ByteSize(DEFAULT_RECORDING)] => plan;
         /// How long intervals in the recording may take: `"request->reply < 500us"`, `"frame <=
         /// 2ms"`, `"sched_waking:worker->sched_switch < 100us"`. An interval beyond a limit ends
         /// the run with exit code 3; a limit that the recording does not decide, with 4.
         /// punctual-pairs(1) lists what can be named.
-        list limits: String, text("LIMIT", values::design_limit), ["none"];
+        list limits: String, text("LIMIT", values::design_limit), ["none"] => plan;
+    }
+    resolved {
+        /// What to record beside the measures.
+        RecordPlan, RecordResolved {
+            /// Groups of kernel events; none where only test points are recorded.
+            events: Vec<Group>;
+            /// Tracepoints by name, of none of these groups.
+            tracepoints: Vec<NamedTracepoint>;
+            /// The CPUs whose kernel events are recorded.
+            cpus: CpuSet;
+        }
     }
 }

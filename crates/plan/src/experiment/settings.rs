@@ -1,11 +1,17 @@
 //! `[experiment]`.
 
+use super::explain::ExplainPlan;
+use super::load::PhasePlan;
+use super::partition::PartitionPlan;
+use super::record::RecordPlan;
 use crate::form::{count, flag, path_text, span, text, text_or};
 use crate::limits::{MAX_KEPT_SAMPLES, MAX_REFRESH, MIN_REFRESH};
 use crate::section::section;
+use crate::target::TargetPlan;
 use crate::values;
 use crate::words::{CpuChoice, DmaLatency};
-use punctual_core::Nanos;
+use punctual_core::{CpuSet, Nanos, Published};
+use std::path::PathBuf;
 
 section! {
     /// What is set for the whole experiment.
@@ -19,16 +25,16 @@ section! {
             ["all online CPUs on which nothing is measured; where there is none, all online CPUs; \
              those of the `[partition]` are left out"];
         /// The distance between two refreshes of the live view.
-        key refresh: Nanos, span(MIN_REFRESH, MAX_REFRESH), [= Nanos::from_millis(500)];
+        key refresh: Nanos, span(MIN_REFRESH, MAX_REFRESH), [= Nanos::from_millis(500)] => plan;
         /// Whether all memory of punctual is locked with mlockall(2).
-        key memory_lock: bool, flag(), [= true];
+        key memory_lock: bool, flag(), [= true] => plan;
         /// The value that is requested in */dev/cpu_dma_latency* during the run, in whole
         /// microseconds up to 2147483647us; `"0us"` keeps CPUs out of every idle state that takes
         /// time to leave. An application that does not do the same will have longer latencies.
         /// `"leave"` makes no request.
         key dma_latency: DmaLatency,
             text_or("DURATION", "leave", values::dma_latency),
-            [= DmaLatency(Some(Nanos::ZERO))];
+            [= DmaLatency(Some(Nanos::ZERO))] => plan;
         /// The seed of everything random. With one, each load starts up to 20ms later and the
         /// timers up to a period (at most 20ms), by amounts that follow from it; `{seed}` in a
         /// load's arguments and `PUNCTUAL_SEED` in its environment are the seed, and stress-ng(1)
@@ -36,19 +42,19 @@ section! {
         key seed: u64,
             count(0, i64::MAX as u64),
             ["none; loads and timers start as written, and workloads make their random choices \
-             from 1"];
+             from 1"] => plan;
         /// The directory that the results are written to; it must not exist yet.
         key output: String, path_text(), ["`punctual-`*NAME*`-`*TIME* in the current directory"];
         /// Whether the load of each CPU is shown and recorded.
-        key cpu_load: bool, flag(), [= true];
+        key cpu_load: bool, flag(), [= true] => plan;
         /// How many raw samples of each series are kept. Statistics and histograms always include
         /// all samples.
-        key keep_samples: u64, count(0, MAX_KEPT_SAMPLES), [= 1_000_000];
+        key keep_samples: u64, count(0, MAX_KEPT_SAMPLES), [= 1_000_000] => plan;
         /// Whether the run is invalid unless every requested policy is in force. If one is not,
         /// it is still measured, and the exit status is 4.
-        key require_real_time: bool, flag(), [= false];
+        key require_real_time: bool, flag(), [= false] => plan;
         /// Whether requests that could make the system unusable are carried out, as with `--force`.
-        key force: bool, flag(), [= false];
+        key force: bool, flag(), [= false] => plan;
         /// A command that sh(1) runs, once per run, when a requirement (`require`, `stop_above`) is
         /// violated while the run goes on, or at its end; it does not end the run. The bundle can
         /// be opened at that time and contains the worst sample. The command has these environment
@@ -57,7 +63,7 @@ section! {
         /// `PUNCTUAL_VALUE` and `PUNCTUAL_LIMIT`, figure and bound, in ns for times, else counts.
         /// It runs on the CPUs of the controller thread. What it prints goes to *on-violation.log*
         /// in the bundle; its exit status is in the findings.
-        key on_violation: String, text("COMMAND", values::shell_command), ["none"];
+        key on_violation: String, text("COMMAND", values::shell_command), ["none"] => plan;
         /// Whether the run goes on until it is interrupted, even for weeks, with bounded memory and
         /// disk use, whatever `duration` and `samples` say; the experiment has one phase. What
         /// falls into each five minutes is kept for good; of samples and one-second windows the
@@ -66,6 +72,34 @@ section! {
         /// Whether what recording costs (`[explain]`, `[record]`) is measured before the run, in
         /// about 7 s: the latency of a timer thread with and without it. In virtual time it never
         /// is.
-        key calibrate: bool, flag(), ["true for runs of 10s or longer that record something"];
+        key calibrate: bool,
+            flag(),
+            ["true for runs of 10s or longer that record something"] => plan;
+    }
+    resolved {
+        /// What to run, from [`crate::resolve()`].
+        Plan, SettingsResolved {
+            /// The experiment's name: at most 64 characters, fit for a file name.
+            name: String;
+            /// The CPUs of the controller thread.
+            controller_cpus: CpuSet;
+            /// The bundle's directory.
+            output: PathBuf;
+            /// Whether it goes on until it is interrupted, within bounds of memory and disk. There
+            /// is one phase then.
+            forever: bool;
+            /// Where it runs.
+            target: TargetPlan;
+            /// CPUs to set apart while it runs.
+            partition: Option<PartitionPlan>;
+            /// Kernel events and test points to record while it runs.
+            record: Option<RecordPlan>;
+            /// What is kept to explain the worst samples.
+            explain: Option<ExplainPlan>;
+            /// What was published of this experiment.
+            published: Option<Published>;
+            /// At least one, run one after the other.
+            phases: Vec<PhasePlan>;
+        }
     }
 }

@@ -2,9 +2,10 @@
 
 use super::{Resolver, place};
 use crate::context::ResolveContext;
+use crate::experiment::PartitionResolved;
 use crate::plan::PartitionPlan;
 use crate::problem::ProblemKind;
-use crate::text::{At, Setting, Span, each};
+use crate::text::{At, Setting, Span};
 use crate::words::CpuChoice;
 use punctual_core::CpuSet;
 
@@ -42,8 +43,7 @@ impl Resolver<'_> {
             let help = format!("leave one of {} out", self.context.online);
             self.error(ProblemKind::NotHere, written.span, message, &help);
         }
-        let disable = each(&spec.disable).iter().map(|at| at.value.clone()).collect();
-        Some(PartitionPlan { name: spec.name(), cpus, disable })
+        Some(spec.to_plan(PartitionResolved { cpus }))
     }
 
     /// The CPUs of a setting, or the default.

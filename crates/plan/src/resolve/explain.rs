@@ -1,7 +1,7 @@
 //! `[explain]`: which kernel events explain the worst samples.
 
 use super::{Resolver, place};
-use crate::experiment::ExplainSpec;
+use crate::experiment::{ExplainResolved, ExplainSpec};
 use crate::plan::{ExplainPlan, PhasePlan};
 use crate::problem::ProblemKind;
 use crate::words::WorkloadKind;
@@ -11,26 +11,24 @@ use std::collections::BTreeSet;
 impl ExplainPlan {
     /// What is usual for measures of these kinds.
     pub fn usual(kinds: impl IntoIterator<Item = WorkloadKind>) -> ExplainPlan {
-        let kinds: BTreeSet<WorkloadKind> = kinds.into_iter().collect();
-        let timers_only = kinds.iter().eq([&WorkloadKind::Timer]);
-        let usual = ExplainSpec::default();
-        ExplainPlan {
-            timers_only,
-            worst: usual.worst(),
-            above: None,
-            before: usual.before(),
-            account: usual.account(),
-            buffer: usual.buffer(),
-            events: explaining_groups(&kinds, timers_only),
-            stacks: usual.stacks(),
-        }
+        ExplainSpec::default().to_plan(usual_events(kinds))
     }
 
     /// What is usual for the measures of these phases.
     pub fn usual_of(phases: &[PhasePlan]) -> ExplainPlan {
-        let measures = phases.iter().flat_map(|phase| &phase.measures);
-        ExplainPlan::usual(measures.map(|measure| measure.workload.kind()))
+        ExplainPlan::usual(kinds_of(phases))
     }
+}
+
+fn kinds_of(phases: &[PhasePlan]) -> impl Iterator<Item = WorkloadKind> {
+    let measures = phases.iter().flat_map(|phase| &phase.measures);
+    measures.map(|measure| measure.workload.kind())
+}
+
+fn usual_events(kinds: impl IntoIterator<Item = WorkloadKind>) -> ExplainResolved {
+    let kinds: BTreeSet<WorkloadKind> = kinds.into_iter().collect();
+    let timers_only = kinds.iter().eq([&WorkloadKind::Timer]);
+    ExplainResolved { events: explaining_groups(&kinds, timers_only), timers_only }
 }
 
 /// The groups of events that show where the time of samples of these kinds goes. What ran where and
@@ -67,23 +65,16 @@ fn explaining_groups(kinds: &BTreeSet<WorkloadKind>, timers_only: bool) -> Vec<G
 impl Resolver<'_> {
     pub(super) fn explain(&mut self, phases: &[PhasePlan]) -> Option<ExplainPlan> {
         let spec = self.experiment.explain.as_ref()?;
-        let mut plan = ExplainPlan::usual_of(phases);
+        let mut resolved = usual_events(kinds_of(phases));
         if let Some(written) = &spec.events {
-            let usual = std::mem::replace(
-                &mut plan.events,
-                written.value.iter().map(|at| at.value).collect(),
-            );
-            plan.events.sort();
-            plan.events.dedup();
+            let mut events: Vec<Group> = written.value.iter().map(|at| at.value).collect();
+            events.sort();
+            events.dedup();
             // A plan that is written down names the usual ones.
-            plan.timers_only &= plan.events == usual;
+            resolved.timers_only &= events == resolved.events;
+            resolved.events = events;
         }
-        plan.worst = spec.worst();
-        plan.above = spec.above.as_ref().map(|at| at.value);
-        plan.before = spec.before();
-        plan.account = spec.account();
-        plan.buffer = spec.buffer();
-        plan.stacks = spec.stacks();
+        let plan = spec.to_plan(resolved);
         if !plan.events.contains(&Group::Sched) {
             let message = "without the events of `sched` the recording does not show what ran";
             let span = place(&spec.events, spec.span);

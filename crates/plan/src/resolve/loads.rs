@@ -3,7 +3,7 @@
 use super::cpus::Zones;
 use super::{Resolver, place};
 use crate::escape::clipped;
-use crate::experiment::LoadSpec;
+use crate::experiment::{LoadResolved, LoadSpec};
 use crate::plan::{LoadPlan, Scheduling};
 use crate::problem::{Problem, ProblemKind};
 use crate::text::Span;
@@ -23,19 +23,13 @@ impl Resolver<'_> {
         let argv = spec.command.as_ref().map(|command| command.value.clone()).unwrap_or_default();
         let cpus = self.cpus(&spec.cpus, &zones.housekeeping);
         self.check_one_side(&spec.cpus, spec.span, &cpus, zones);
-        LoadPlan {
+        spec.to_plan(LoadResolved {
             name,
             program: self.program(spec),
             argv,
             cpus,
             scheduling: self.load_scheduling(spec),
-            stdout: spec.stdout(),
-            stderr: spec.stderr(),
-            on_success: spec.on_success(),
-            on_failure: spec.on_failure(),
-            start_delay: spec.start_delay(),
-            may_rest: spec.may_rest(),
-        }
+        })
     }
 
     fn program(&mut self, spec: &LoadSpec) -> PathBuf {

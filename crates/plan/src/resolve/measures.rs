@@ -3,14 +3,14 @@
 use super::cpus::Zones;
 use super::frames::Frame;
 use super::{Resolver, place, value};
-use crate::experiment::MeasureSpec;
+use crate::experiment::{MeasureResolved, MeasureSpec};
 use crate::kinds::{DefaultCpus, ParameterProblems};
 use crate::limits::{MAX_BINS, MAX_SERIES, MAX_THREADS, MEMORY_SHARE};
 use crate::plan::{
     HistogramPlan, Length, MeasurePlan, Scheduling, SystressFile, ThreadPlan, Workload,
 };
 use crate::problem::{Problem, ProblemKind};
-use crate::text::{Setting, Span, each};
+use crate::text::{Setting, Span};
 use crate::words::{CpuChoice, Placement, Word};
 use punctual_core::{CpuSet, Nanos, Policy};
 
@@ -84,7 +84,7 @@ impl<'a> Resolver<'a> {
         self.check_one_length(spec);
         self.check_workload(spec, &workload, policy, count);
         self.check_program(spec, &workload, &cpus, zones);
-        MeasurePlan {
+        spec.to_plan(MeasureResolved {
             systress: self.systress(index, spec, count, phases),
             name,
             histogram: self.histogram(spec, workload.histogram()),
@@ -97,10 +97,7 @@ impl<'a> Resolver<'a> {
                 _ => None,
             },
             workload,
-            stop_above: spec.stop_above.as_ref().map(|at| at.value),
-            counters: each(&spec.counters).iter().map(|at| at.value.clone()).collect(),
-            requirements: each(&spec.require).iter().map(|at| at.value.clone()).collect(),
-        }
+        })
     }
 
     fn check_one_length(&mut self, spec: &MeasureSpec) {

@@ -74,7 +74,7 @@ fn held_limits(run: &Run) -> Judged {
 /// Whether a phase that was not begun has requirements: what it would have shown is not known.
 fn later_require(run: &Run, begun: usize) -> bool {
     let later = run.plan.phases.iter().skip(begun).flat_map(|phase| &phase.measures);
-    later.into_iter().any(|measure| !measure.requirements.is_empty())
+    later.into_iter().any(|measure| !measure.require.is_empty())
 }
 
 /// The exit code, the gravest reason first.

@@ -141,7 +141,7 @@ pub fn meta(measure: &MeasurePlan, series: &SeriesConfig, prepared: &PreparedThr
         real_time: prepared.refused.is_none() && prepared.scheduling.policy.is_real_time(),
         period: series.shape.period,
         tid: Some(prepared.tid),
-        requirements: measure.requirements.iter().map(|of| of.requirement.to_string()).collect(),
+        requirements: measure.require.iter().map(|of| of.requirement.to_string()).collect(),
         details,
     }
 }

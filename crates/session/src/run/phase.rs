@@ -293,7 +293,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
     /// Memory and idle states, for as long as the run lasts.
     fn hold_resources(&mut self) {
         let (plan, last) = (self.run.plan, self.run.preparation.take());
-        let preparation = preparation::prepare(plan.memory_lock, plan.dma_latency, last);
+        let preparation = preparation::prepare(plan.memory_lock, plan.dma_latency.0, last);
         let refused = preparation.findings.iter().find(|finding| finding.id == "memory-not-locked");
         refused
             .into_iter()

@@ -89,7 +89,7 @@ impl ProgramRun {
             kind: program.cycle,
             deadline: measure.deadline,
             stop_above: measure.stop_above,
-            requirements: measure.requirements.clone(),
+            requirements: measure.require.clone(),
             details,
         };
         Ok(ProgramRun {

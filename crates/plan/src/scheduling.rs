@@ -1,0 +1,106 @@
+//! Threads of a plan: where, how and for how long each runs.
+
+use crate::words::Nice;
+use punctual_core::{CpuSet, Nanos, Policy, Priority};
+
+/// A measuring thread.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ThreadPlan {
+    /// Its name, unique in its phase: `timer/cpu2`, `timer/0`, or the measure's own where it has
+    /// one shared thread.
+    pub name: String,
+    /// The CPUs that it may run on.
+    pub cpus: CpuSet,
+    /// Its policy with what belongs to it.
+    pub scheduling: Scheduling,
+    /// Its first expiry comes this much later than that of a thread without.
+    pub start_offset: Nanos,
+}
+
+/// A scheduling policy with its parameters (sched(7)).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scheduling {
+    /// SCHED_FIFO
+    Fifo(Priority),
+    /// SCHED_RR
+    Rr(Priority),
+    /// SCHED_OTHER
+    Other(Nice),
+    /// SCHED_BATCH
+    Batch(Nice),
+    /// SCHED_IDLE
+    Idle,
+    /// SCHED_DEADLINE
+    Deadline(DeadlineParameters),
+}
+
+/// The parameters of SCHED_DEADLINE: runtime ≤ deadline ≤ period.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DeadlineParameters {
+    /// The budget in each period.
+    pub runtime: Nanos,
+    /// By when, in each period, the budget is granted.
+    pub deadline: Nanos,
+    /// From one replenishment of the budget to the next.
+    pub period: Nanos,
+}
+
+impl Scheduling {
+    /// The policy alone.
+    pub fn policy(self) -> Policy {
+        match self {
+            Scheduling::Fifo(_) => Policy::Fifo,
+            Scheduling::Rr(_) => Policy::Rr,
+            Scheduling::Other(_) => Policy::Other,
+            Scheduling::Batch(_) => Policy::Batch,
+            Scheduling::Idle => Policy::Idle,
+            Scheduling::Deadline(_) => Policy::Deadline,
+        }
+    }
+    /// The fixed priority, where the policy has one.
+    pub fn priority(self) -> Option<Priority> {
+        match self {
+            Scheduling::Fifo(priority) | Scheduling::Rr(priority) => Some(priority),
+            _ => None,
+        }
+    }
+    /// With another fixed priority, where the policy has one.
+    pub(crate) fn with_priority(self, priority: Priority) -> Scheduling {
+        match self {
+            Scheduling::Fifo(_) => Scheduling::Fifo(priority),
+            Scheduling::Rr(_) => Scheduling::Rr(priority),
+            other => other,
+        }
+    }
+    /// The nice value, where the policy has one.
+    pub fn nice(self) -> Option<Nice> {
+        match self {
+            Scheduling::Other(nice) | Scheduling::Batch(nice) => Some(nice),
+            _ => None,
+        }
+    }
+}
+
+/// When a measuring thread ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Length {
+    /// After this time.
+    Duration(Nanos),
+    /// After this many samples.
+    Samples(u64),
+    /// When the user ends the run.
+    UntilInterrupted,
+}
+
+impl Length {
+    /// How long that is at one sample a period, if it ends and that is known.
+    pub fn time(self, period: Option<Nanos>) -> Option<Nanos> {
+        match self {
+            Length::Duration(duration) => Some(duration),
+            Length::Samples(samples) => {
+                period.map(|period| period * i64::try_from(samples).unwrap_or(i64::MAX))
+            }
+            Length::UntilInterrupted => None,
+        }
+    }
+}
