@@ -13,7 +13,7 @@ mod tests;
 use dump::{Dump, SectionKind, Window};
 use path::{Function, Path};
 use phases::Part;
-use punctual_bundle::exact::DisabledSection;
+use punctual_bundle::exact::Sections;
 use punctual_core::Nanos;
 use symbols::KernelSymbols;
 
@@ -51,16 +51,8 @@ pub struct Exact {
     pub kept: u64,
     /// Blocks and places of sections that found no room.
     pub lost: u64,
-    /// The sections with interrupts off there.
-    pub irqs_off: Vec<DisabledSection>,
-    /// Those with preemption off.
-    pub preemption_off: Vec<DisabledSection>,
-    /// From `need_resched` to the call of `__schedule`.
-    pub not_preempted: Vec<DisabledSection>,
-    /// Tasks that cannot migrate.
-    pub migration_off: Vec<DisabledSection>,
-    /// Tasks that wait for a lock.
-    pub lock_waits: Vec<DisabledSection>,
+    /// All sections there.
+    pub sections: Sections,
     /// The names of tasks, by their place in the paths' events and contexts.
     pub tasks: Vec<String>,
 }
@@ -86,6 +78,7 @@ impl Exact {
         let (mut worst, mut ordinary) = (all(&dump.worst), all(&dump.ordinary));
         worst.sort_by_key(|sample| (std::cmp::Reverse(sample.latency), sample.due));
         ordinary.sort_by_key(|sample| (sample.latency, sample.due));
+        let of_kind = |kind| sections::sections(dump, symbols, kind);
         Exact {
             insns: dump.insns,
             samples_seen: dump.samples,
@@ -94,11 +87,13 @@ impl Exact {
             ordinary,
             kept: dump.kept,
             lost: dump.lost,
-            irqs_off: sections::sections(dump, symbols, SectionKind::Irqs),
-            preemption_off: sections::sections(dump, symbols, SectionKind::Preemption),
-            not_preempted: sections::sections(dump, symbols, SectionKind::Resched),
-            migration_off: sections::sections(dump, symbols, SectionKind::Migration),
-            lock_waits: sections::sections(dump, symbols, SectionKind::LockWait),
+            sections: Sections {
+                irqs_disabled: of_kind(SectionKind::Irqs),
+                preemption_disabled: of_kind(SectionKind::Preemption),
+                not_preempted: of_kind(SectionKind::Resched),
+                migration_disabled: of_kind(SectionKind::Migration),
+                lock_waits: of_kind(SectionKind::LockWait),
+            },
             tasks: dump.tasks.iter().map(|task| task.comm.clone()).collect(),
         }
     }

@@ -31,28 +31,36 @@ pub struct ExactDocument {
     pub worst: Vec<ExactSample>,
     /// An ordinary sample to compare with: the one in the middle of those that were kept.
     pub ordinary: Option<ExactSample>,
-    /// The longest sections with interrupts disabled while samples were taken, the longest first.
-    pub irqs_disabled: Vec<DisabledSection>,
-    /// The longest sections with preemption disabled meanwhile, the longest first.
-    #[serde(default)]
-    pub preemption_disabled: Vec<DisabledSection>,
-    /// The longest from `need_resched` to the call of `__schedule` meanwhile, the longest first.
-    #[serde(default)]
-    pub not_preempted: Vec<DisabledSection>,
-    /// The longest in which a task could not migrate, the longest first; others may have run.
-    #[serde(default)]
-    pub migration_disabled: Vec<DisabledSection>,
-    /// The longest waits of tasks for a lock, the longest first.
-    #[serde(default)]
-    pub lock_waits: Vec<DisabledSection>,
+    /// Those while samples were taken.
+    #[serde(flatten)]
+    pub sections: Sections,
     /// Limits of all this.
     pub findings: Vec<Finding>,
 }
 
-impl ExactDocument {
-    /// The sections of all kinds: with interrupts and preemption disabled, from `need_resched` on,
+/// The longest sections of each kind, the longest first.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Sections {
+    /// With interrupts disabled.
+    pub irqs_disabled: Vec<DisabledSection>,
+    /// With preemption disabled.
+    #[serde(default)]
+    pub preemption_disabled: Vec<DisabledSection>,
+    /// From `need_resched` to the call of `__schedule`.
+    #[serde(default)]
+    pub not_preempted: Vec<DisabledSection>,
+    /// In which a task could not migrate; others may have run.
+    #[serde(default)]
+    pub migration_disabled: Vec<DisabledSection>,
+    /// In which a task waited for a lock.
+    #[serde(default)]
+    pub lock_waits: Vec<DisabledSection>,
+}
+
+impl Sections {
+    /// The kinds in this order: with interrupts and preemption disabled, from `need_resched` on,
     /// with migration disabled, and waits for locks.
-    pub fn sections(&self) -> [&[DisabledSection]; 5] {
+    pub fn by_kind(&self) -> [&[DisabledSection]; 5] {
         [
             &self.irqs_disabled,
             &self.preemption_disabled,
@@ -60,6 +68,19 @@ impl ExactDocument {
             &self.migration_disabled,
             &self.lock_waits,
         ]
+    }
+
+    /// So many of each kind.
+    pub fn longest(mut self, count: usize) -> Sections {
+        let all = [
+            &mut self.irqs_disabled,
+            &mut self.preemption_disabled,
+            &mut self.not_preempted,
+            &mut self.migration_disabled,
+            &mut self.lock_waits,
+        ];
+        all.into_iter().for_each(|sections| sections.truncate(count));
+        self
     }
 }
 

@@ -1,6 +1,6 @@
 //! What `punctual sections` prints with `--json`. Lengths are in instructions of the guest.
 
-use crate::exact::DisabledSection;
+use crate::exact::Sections;
 use crate::hunt::Required;
 use punctual_core::Finding;
 use serde::{Deserialize, Serialize};
@@ -26,19 +26,9 @@ pub struct SectionsDocument {
     pub instructions: u64,
     /// Those of them in which sections were looked for.
     pub measured: u64,
-    /// With interrupts disabled, the longest first.
-    pub irqs_disabled: Vec<DisabledSection>,
-    /// With preemption disabled, the longest first.
-    pub preemption_disabled: Vec<DisabledSection>,
-    /// From `need_resched` to the call of `__schedule`, the longest first.
-    #[serde(default)]
-    pub not_preempted: Vec<DisabledSection>,
-    /// In which a task could not migrate, the longest first.
-    #[serde(default)]
-    pub migration_disabled: Vec<DisabledSection>,
-    /// In which a task waited for a lock, the longest first.
-    #[serde(default)]
-    pub lock_waits: Vec<DisabledSection>,
+    /// What was found.
+    #[serde(flatten)]
+    pub sections: Sections,
     /// Requirements on the longest of all, with their verdicts.
     pub required: Vec<Required>,
     /// Limits of all this.
@@ -66,21 +56,10 @@ pub enum SectionsRun {
 }
 
 impl SectionsDocument {
-    /// The sections of all kinds: with interrupts and preemption disabled, from `need_resched` on,
-    /// with migration disabled, and waits for locks.
-    pub fn sections(&self) -> [&[DisabledSection]; 5] {
-        [
-            &self.irqs_disabled,
-            &self.preemption_disabled,
-            &self.not_preempted,
-            &self.migration_disabled,
-            &self.lock_waits,
-        ]
-    }
-
     /// The longest of all, in instructions.
     pub fn longest(&self) -> Option<u64> {
-        let all = self.irqs_disabled.iter().chain(&self.preemption_disabled);
-        all.chain(&self.not_preempted).map(|section| section.longest).max()
+        let of = &self.sections;
+        let all = of.irqs_disabled.iter().chain(&of.preemption_disabled);
+        all.chain(&of.not_preempted).map(|section| section.longest).max()
     }
 }

@@ -96,11 +96,7 @@ fn sections() -> SectionsDocument {
         run,
         instructions: exact.instructions,
         measured: 20_000_000,
-        irqs_disabled: exact.irqs_disabled,
-        preemption_disabled: exact.preemption_disabled,
-        not_preempted: exact.not_preempted,
-        migration_disabled: exact.migration_disabled,
-        lock_waits: exact.lock_waits,
+        sections: exact.sections,
         required: vec![Required {
             requirement: "max < 20000 instructions".to_owned(),
             verdict: VerdictWord::NotMet,

@@ -104,11 +104,7 @@ pub fn of_guest(
         run,
         instructions: exact.insns,
         measured: exact.kept,
-        irqs_disabled: listed(exact.irqs_off),
-        preemption_disabled: listed(exact.preemption_off),
-        not_preempted: listed(exact.not_preempted),
-        migration_disabled: listed(exact.migration_off),
-        lock_waits: listed(exact.lock_waits),
+        sections: exact.sections.longest(SECTIONS),
         required: Vec::new(),
         findings,
     })
@@ -133,11 +129,7 @@ pub fn of_bundle(bundle: &Bundle, messages: Listener) -> Result<SectionsDocument
         run: SectionsRun::Measurement { digest: exact.digest },
         instructions: exact.instructions,
         measured: exact.measured,
-        irqs_disabled: exact.irqs_disabled,
-        preemption_disabled: exact.preemption_disabled,
-        not_preempted: exact.not_preempted,
-        migration_disabled: exact.migration_disabled,
-        lock_waits: exact.lock_waits,
+        sections: exact.sections,
         required: Vec::new(),
         findings: exact.findings,
     })
@@ -149,11 +141,6 @@ pub fn of_bundle(bundle: &Bundle, messages: Listener) -> Result<SectionsDocument
 /// What is wrong with one of them.
 pub fn requirements(texts: &[String]) -> Result<Vec<Require>, Failure> {
     texts.iter().map(|text| Require::parse(text).map_err(Failure::refused)).collect()
-}
-
-fn listed<T>(mut sections: Vec<T>) -> Vec<T> {
-    sections.truncate(SECTIONS);
-    sections
 }
 
 fn guest(vm: &VmPlan, work: &Work) -> Result<Guest, Failure> {

@@ -78,11 +78,7 @@ impl Exact {
             cut: self.cut,
             worst,
             ordinary: typical.map(|sample| self.sample(sample, bundle, None)),
-            irqs_disabled: self.irqs_off.iter().take(SECTIONS).cloned().collect(),
-            preemption_disabled: self.preemption_off.iter().take(SECTIONS).cloned().collect(),
-            not_preempted: self.not_preempted.iter().take(SECTIONS).cloned().collect(),
-            migration_disabled: self.migration_off.iter().take(SECTIONS).cloned().collect(),
-            lock_waits: self.lock_waits.iter().take(SECTIONS).cloned().collect(),
+            sections: self.sections.clone().longest(SECTIONS),
             findings,
         }
     }
@@ -96,12 +92,13 @@ impl Exact {
                 .evidence(format!("{} blocks and sections found no room", self.lost))
                 .remedy("run less at a time")
         });
-        let uncounted = (self.kept > 0 && self.preemption_off.is_empty()).then(|| {
-            let message = "no section with preemption disabled was seen";
-            finding("preemption-uncounted", Severity::Note, message)
-                .evidence("the kernel's symbols name neither __preempt_count nor pcpu_hot")
-                .remedy("sections with interrupts disabled are whole")
-        });
+        let uncounted =
+            (self.kept > 0 && self.sections.preemption_disabled.is_empty()).then(|| {
+                let message = "no section with preemption disabled was seen";
+                finding("preemption-uncounted", Severity::Note, message)
+                    .evidence("the kernel's symbols name neither __preempt_count nor pcpu_hot")
+                    .remedy("sections with interrupts disabled are whole")
+            });
         lost.into_iter().chain(uncounted).collect()
     }
 

@@ -85,7 +85,7 @@ impl Section {
                 document.ns_per_instruction
             ),
             samples: worst.chain(ordinary).collect(),
-            sections: tables::kinds(document.sections())
+            sections: tables::kinds(document.sections.by_kind())
                 .map(|(disabled, sections)| {
                     tables::sections(disabled, sections, document.ns_per_instruction).into()
                 })

@@ -39,7 +39,7 @@ pub fn exact(document: &ExactDocument, samples: usize, options: &ShowOptions) ->
         ));
         table::body(&mut out, &tables::parts(document, ordinary));
     }
-    for (disabled, sections) in tables::kinds(document.sections()) {
+    for (disabled, sections) in tables::kinds(document.sections.by_kind()) {
         let table = tables::sections(disabled, sections, document.ns_per_instruction);
         table::section(&mut out, &table);
     }

@@ -32,7 +32,7 @@ pub fn sections(document: &SectionsDocument, worst: usize, options: &ShowOptions
         };
         out.paragraph("  ", "    ", tone, &hunt::required(required));
     }
-    for (disabled, sections) in tables::kinds(document.sections()) {
+    for (disabled, sections) in tables::kinds(document.sections.by_kind()) {
         let mut table = tables::sections(disabled, sections, insn_ns);
         table.shown = Shown { terminal: worst, ..table.shown };
         table::section(&mut out, &table);

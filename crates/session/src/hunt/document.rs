@@ -118,13 +118,13 @@ fn calls(key: &Key, exact: ExactDocument) -> Vec<String> {
     };
     let all: Vec<(u64, Vec<String>)> = match key.0 {
         Kind::Sample => Vec::new(),
-        Kind::IrqsDisabled => named(exact.irqs_disabled),
-        Kind::PreemptionDisabled => named(exact.preemption_disabled),
+        Kind::IrqsDisabled => named(exact.sections.irqs_disabled),
+        Kind::PreemptionDisabled => named(exact.sections.preemption_disabled),
         Kind::NotPreempted => {
             let parts = exact.worst.into_iter().flat_map(|sample| sample.parts);
             let parts = parts.filter(|part| part.kind == kind_word(key.0));
             let parts = parts.filter(|part| is_own(&part.functions));
-            let sections = exact.not_preempted.into_iter();
+            let sections = exact.sections.not_preempted.into_iter();
             let sections = sections.filter(|section| is_own(&section.functions)).map(with_calls);
             sections.chain(parts.map(|part| (part.instructions, part.stack))).collect()
         }
@@ -172,7 +172,7 @@ fn trial(
         worst_ns: opened.as_ref().and_then(|(bundle, _)| worst_ns(bundle)),
         irqs_disabled: opened
             .as_ref()
-            .and_then(|(_, exact)| exact.irqs_disabled.first())
+            .and_then(|(_, exact)| exact.sections.irqs_disabled.first())
             .map(|section| section.longest),
         bundle: opened.is_some().then(|| below(&bundle)),
         console: console.map(|path| below(&path)),

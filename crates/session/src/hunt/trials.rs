@@ -207,14 +207,14 @@ pub fn shown(bundle: &Bundle, exact: &ExactDocument) -> Shown {
     };
     let worst = worst_ns(bundle).and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);
     add((Kind::Sample, String::new()), worst / u64::from(exact.ns_per_instruction.max(1)));
-    for section in &exact.irqs_disabled {
+    for section in &exact.sections.irqs_disabled {
         add((Kind::IrqsDisabled, section.function.clone()), section.longest);
     }
-    for section in &exact.preemption_disabled {
+    for section in &exact.sections.preemption_disabled {
         add((Kind::PreemptionDisabled, section.function.clone()), section.longest);
     }
     // Of shorter ones it is not known what took them.
-    for section in &exact.not_preempted {
+    for section in &exact.sections.not_preempted {
         if let Some((function, _)) = section.functions.first() {
             add((Kind::NotPreempted, function.clone()), section.longest);
         }
