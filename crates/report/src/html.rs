@@ -12,7 +12,6 @@
 mod account;
 pub mod breakdown;
 mod calibration;
-mod checks;
 mod comparison;
 mod curve;
 mod cycle;

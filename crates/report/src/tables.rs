@@ -7,6 +7,7 @@
 pub mod account;
 pub mod calibration;
 mod cell;
+pub mod checks;
 mod column;
 pub mod comparison;
 pub mod culprits;
@@ -15,12 +16,14 @@ pub mod figures;
 pub mod hunt;
 pub mod intervals;
 pub mod lab;
+pub mod lab_figures;
 pub mod notes;
 pub mod occupancy;
 pub mod percentiles;
 pub mod published;
 pub mod recording;
 pub mod requirements;
+pub mod tail;
 
 pub use cell::{Cell, Tone, Value, verdict_words};
 pub use column::{Column, Face};

@@ -27,7 +27,8 @@ mod truth;
 mod watched;
 mod worst_explained;
 
-pub use checks::{CheckRow, CheckVerdict, check_table};
+pub use crate::tables::checks::Rule as CheckRule;
+pub use checks::checks;
 pub use comparison::comparison;
 pub use counts::{count_note, count_share, counts};
 pub use exact::exact;

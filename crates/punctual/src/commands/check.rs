@@ -10,7 +10,7 @@ use punctual_host::files::{Files, Root};
 use punctual_host::isolate::{check_rights, parse_cpus};
 use punctual_host::journal::{Directory, Effect, Journal, RequestedWrite, StepResult};
 use punctual_report::format::plain;
-use punctual_report::terminal::{CheckRow, CheckVerdict, check_table};
+use punctual_report::terminal::{self, CheckRule};
 
 /// Check whether this system is configured for real time, rule by rule
 ///
@@ -55,10 +55,12 @@ pub fn run(args: Args) -> Ending {
     if args.fix {
         return fix(&files, &results, args.dry_run);
     }
+    let document = serde_json::json!({ "rules": results });
     if args.json {
-        output::print_json(&serde_json::json!({ "rules": results }))?;
+        output::print_json(&document)?;
     } else {
-        output::print(&check_table(&results.iter().map(row).collect::<Vec<_>>(), &show_options()))?;
+        let rules = CheckRule::read(&document).unwrap_or_default();
+        output::print(&terminal::checks(&rules, &show_options()))?;
     }
     Ok(if fails(&results, args.fail_on.as_deref()) { Exit::NotMet } else { Exit::Done })
 }
@@ -107,30 +109,6 @@ fn fails(results: &[RuleResult], limit: Option<&str>) -> bool {
         Verdict::Bad => 3,
     };
     results.iter().any(|result| badness(result.verdict) >= badness(worst_allowed))
-}
-
-/// A rule's result as the table wants it.
-pub fn row(result: &RuleResult) -> CheckRow {
-    let verdict = match result.verdict {
-        Verdict::Ok if !result.applies => CheckVerdict::NotApplicable,
-        Verdict::Ok => CheckVerdict::Good,
-        Verdict::Advice => CheckVerdict::Advice,
-        Verdict::Warning => CheckVerdict::Warning,
-        Verdict::Bad => CheckVerdict::Bad,
-        Verdict::Unknown => CheckVerdict::Unknown,
-    };
-    CheckRow {
-        group: result.group.clone(),
-        id: result.id.clone(),
-        verdict,
-        evidence: if result.applies {
-            format!("{}: {}", result.message, result.evidence)
-        } else {
-            result.message.clone()
-        },
-        why: result.why.clone(),
-        fix: result.fix.clone().unwrap_or_default(),
-    }
 }
 
 /// Applies the writes of every rule that is not satisfied.

@@ -8,9 +8,10 @@ use super::recording::section::{self, Section};
 use super::scale::Scale;
 use super::table::Table;
 use super::{
-    HtmlError, ReportInput, Size, account, breakdown, calibration, checks, cycle, documents,
-    drawing, environment, exact, figures, header, loads, notes, published, text, warnings, worst,
+    HtmlError, ReportInput, Size, account, breakdown, calibration, cycle, documents, drawing,
+    environment, exact, facts, figures, header, loads, notes, published, text, warnings, worst,
 };
+use crate::tables::checks::{self, Rule};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, ValueKind};
@@ -263,12 +264,14 @@ pub fn policy(style: &str, script: &str) -> String {
     )
 }
 
-/// The result of `punctual check`, for each bundle that has it.
+/// The result of `punctual check`, for each bundle that has it; of another shape as its facts.
 fn check_tables(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<(String, Table)> {
+    let table = |document| match Rule::read(document) {
+        Some(rules) => checks::table(rules).into(),
+        None => facts::table("Results of punctual check.", document),
+    };
     let known = inputs.iter().zip(&content.labels);
-    known
-        .filter_map(|(input, label)| Some((label.clone(), checks::table(input.check.as_ref()?))))
-        .collect()
+    known.filter_map(|(input, label)| Some((label.clone(), table(input.check.as_ref()?)))).collect()
 }
 
 /// What is coarser than what was measured, in sentences.

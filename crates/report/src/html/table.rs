@@ -113,16 +113,6 @@ impl Cell {
     pub fn missing(text: impl Into<String>) -> Cell {
         Cell { text: text.into(), class: "missing", ..Cell::default() }
     }
-    /// Leading to a place in the page.
-    pub fn to(mut self, place: Option<String>) -> Cell {
-        self.leads_to = place;
-        self
-    }
-    /// Being a place in the page.
-    pub fn at(mut self, place: Option<String>) -> Cell {
-        self.place = place;
-        self
-    }
     /// With a second line.
     pub fn sub(mut self, sub: impl Into<String>) -> Cell {
         self.sub = Some(sub.into());

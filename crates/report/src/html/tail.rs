@@ -4,12 +4,12 @@
 use super::HtmlError;
 use super::comparison::{Warning, warnings};
 use super::page::{fill, policy};
-use super::table::{Cell, Column, Table};
+use super::table::Table;
 use super::text::name;
-use crate::format::micros_f64;
-use crate::sentence::{probability, spoken, tail as message};
+use crate::sentence::tail as message;
+use crate::tables::tail as tail_tables;
 use minijinja::Value;
-use punctual_bundle::tail::{Gate, ReturnLevel, SeriesTail, Tails};
+use punctual_bundle::tail::{SeriesTail, Tails};
 use serde::Serialize;
 
 const STYLE: &str = include_str!("assets/report.css");
@@ -61,54 +61,7 @@ fn section(tail: &SeriesTail) -> Section {
         accepted: tail.model.accepted,
         model: message::of_model(tail),
         refusals: message::refusals(tail),
-        levels: levels(&tail.model.levels),
-        gates: gates(&tail.model.gates),
+        levels: tail_tables::levels(&tail.model.levels).unless_empty().map(Table::from),
+        gates: tail_tables::conditions(&tail.model.gates).unless_empty().map(Table::from),
     }
-}
-
-fn levels(levels: &[ReturnLevel]) -> Option<Table> {
-    let row = |level: &ReturnLevel| {
-        let figure = |ns: f64| Cell::figure(micros_f64(ns), ns);
-        let period = Cell::figure(spoken(level.period as f64), level.period as f64);
-        vec![
-            period,
-            figure(level.level),
-            figure(level.low),
-            figure(level.high),
-            figure(level.by_block_maxima),
-        ]
-    };
-    let columns = vec![
-        Column::text("Once in"),
-        Column::figures("Level (µs)").meaning("by peaks over a threshold"),
-        Column::figures("from (µs)").meaning("lower end of the 95 % interval"),
-        Column::figures("to (µs)").meaning("upper end of the 95 % interval"),
-        Column::figures("By block maxima (µs)").meaning("the other model, which must agree"),
-    ];
-    let caption = "Return levels of bursts, with 95 % intervals".to_owned();
-    (!levels.is_empty()).then(|| Table {
-        caption,
-        columns,
-        rows: levels.iter().map(row).collect(),
-        sortable: false,
-    })
-}
-
-fn gates(gates: &[Gate]) -> Option<Table> {
-    let row = |gate: &Gate| {
-        let verdict = if gate.open { ("met", "good") } else { ("not met", "warn") };
-        vec![
-            Cell::text(gate.what.clone()),
-            Cell::default().badge(verdict.0, verdict.1),
-            gate.p.map_or(Cell::missing("–"), |p| Cell::figure(probability(p), p)),
-        ]
-    };
-    let columns = vec![Column::text("Condition"), Column::text(""), Column::figures("p")];
-    let caption = "Conditions of the model".to_owned();
-    (!gates.is_empty()).then(|| Table {
-        caption,
-        columns,
-        rows: gates.iter().map(row).collect(),
-        sortable: false,
-    })
 }

@@ -6,9 +6,8 @@ use super::table;
 use crate::format;
 use crate::sentence::lab as words;
 use crate::tables::lab::effects;
-use crate::tables::{Cell, Column, Table};
-use punctual_analyze::lab::{METRICS, value};
-use punctual_bundle::lab::{AxisDocument, CellDocument, CellSeries, CellState, LabDocument};
+use crate::tables::lab_figures;
+use punctual_bundle::lab::{CellDocument, LabDocument};
 use punctual_bundle::summary::VerdictWord;
 
 const NAME_WIDTH: usize = 48;
@@ -43,51 +42,7 @@ pub fn lab(lab: &LabDocument, directory: &str, options: &ShowOptions) -> String 
 fn of_series(out: &mut Page, lab: &LabDocument, phase: &str, series: &str) {
     let title = format::clipped(&format!("{phase}/{series}"), NAME_WIDTH, out.options.ascii);
     out.heading(&format!("{title} ({})", out.unit()));
-    let axis = |axis: &AxisDocument| Column::text(&axis.name, 0).at_most(24).verbatim();
-    let mut columns: Vec<Column> = lab.axes.iter().map(axis).collect();
-    columns.push(Column::figures("samples", 3));
-    columns.extend(
-        METRICS.iter().map(|metric| Column::figures(*metric, if *metric == "p99" { 2 } else { 0 })),
-    );
-    columns.push(Column::figures("worst seed", 5));
-    columns.push(Column::figures("best max", 4).explained("the smallest maximum of a seed"));
-    columns.push(Column::text("verdict", 0));
-    let rows = lab.cells.iter().map(|cell| row(lab, cell, phase, series));
-    table::body(out, &Table::new(title, columns).rows(rows).shown(usize::MAX, usize::MAX));
-}
-
-fn row(lab: &LabDocument, cell: &CellDocument, phase: &str, series: &str) -> Vec<Cell> {
-    let found =
-        cell.series.iter().find(|one| one.figures.phase == phase && one.figures.series == series);
-    let axis =
-        |axis: &AxisDocument| cell.axes.get(&axis.name).map_or_else(Cell::default, Cell::text);
-    let time = |ns: Option<i64>| Cell::time_or(ns.map(|ns| ns as f64), "–");
-    let mut row: Vec<Cell> = lab.axes.iter().map(axis).collect();
-    row.push(found.map_or_else(|| Cell::absent("–"), |one| Cell::count(one.figures.count)));
-    row.extend(
-        METRICS.iter().map(|metric| time(found.and_then(|one| value(&one.figures, metric)))),
-    );
-    let spread = found.filter(|_| cell.seeds.len() > 1);
-    let seed = spread.and_then(|one| one.worst_seed);
-    row.push(seed.map_or_else(Cell::default, |seed| Cell::figure(seed as f64, seed.to_string())));
-    row.push(spread.map_or_else(Cell::default, |one| time(one.best_max)));
-    row.push(verdict(cell, found));
-    row
-}
-
-fn verdict(cell: &CellDocument, series: Option<&CellSeries>) -> Cell {
-    let bad = |words| Cell::verdict("", words, Tone::Bad);
-    if cell.state == CellState::Failed {
-        return bad("failed");
-    }
-    if cell.state == CellState::Waiting {
-        return Cell::verdict("", "not run to completion", Tone::Uncertain);
-    }
-    if cell.equal == Some(false) {
-        return bad("repetitions differ");
-    }
-    let all = series.iter().flat_map(|one| &one.requirements).map(|r| r.verdict);
-    VerdictWord::gravest(all).map_or_else(Cell::default, Cell::from)
+    table::body(out, &lab_figures::of_series(lab, phase, series));
 }
 
 fn verdicts(out: &mut Page, lab: &LabDocument) {

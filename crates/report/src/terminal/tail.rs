@@ -2,9 +2,11 @@
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
+use super::table;
 use crate::format;
-use crate::sentence::{p_is, tail as sentences};
-use punctual_bundle::tail::{Gate, SeriesTail, Tails};
+use crate::sentence::tail as sentences;
+use crate::tables::tail::conditions;
+use punctual_bundle::tail::{SeriesTail, Tails};
 
 const NAME_WIDTH: usize = 60;
 
@@ -37,17 +39,6 @@ fn series(out: &mut Page, tail: &SeriesTail, gates: bool) {
         out.paragraph(dot, "    ", Tone::Plain, &text);
     }
     if gates {
-        tail.model.gates.iter().for_each(|one| gate(out, one));
+        table::list(out, &conditions(&tail.model.gates));
     }
-}
-
-fn gate(out: &mut Page, gate: &Gate) {
-    let (mark, tone) = if gate.open {
-        (out.either("✓", "ok"), Tone::Faint)
-    } else {
-        (out.either("✗", "NO"), Tone::Uncertain)
-    };
-    let p = gate.p.map_or(String::new(), |p| format!(" ({})", p_is(p)));
-    let text = format!("{mark} {}{p}", format::plain(&gate.what));
-    out.paragraph("  ", "    ", tone, &text);
 }

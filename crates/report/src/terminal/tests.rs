@@ -2,68 +2,67 @@
 
 use super::paint::wrap;
 use super::*;
+use crate::tables::checks::Rule;
 use punctual_core::Nanos;
 
-fn row(group: &str, id: &str, verdict: CheckVerdict) -> CheckRow {
-    CheckRow {
-        group: group.into(),
-        id: id.into(),
-        verdict,
-        evidence: "/sys/kernel/realtime: 0".into(),
-        why: "a kernel without PREEMPT_RT cannot interrupt its own critical sections, so that \
-              every one of them is a delay"
-            .into(),
-        fix: "install linux-image-rt-amd64 and start it".into(),
-    }
+fn rule(group: &str, id: &str, verdict: &str, applies: bool) -> serde_json::Value {
+    serde_json::json!({
+        "group": group, "id": id, "title": "", "verdict": verdict, "applies": applies,
+        "message": "standard kernel", "evidence": "/sys/kernel/realtime: 0",
+        "why": "a kernel without PREEMPT_RT cannot interrupt its own critical sections, so that \
+                every one of them is a delay",
+        "fix": "install linux-image-rt-amd64 and start it",
+    })
 }
 
 #[test]
 fn checks_are_brief_where_all_is_well() {
-    let rows = [
-        row("kernel", "preempt-rt", CheckVerdict::Bad),
-        row("kernel", "high-resolution", CheckVerdict::Good),
-        row("cpu", "governor", CheckVerdict::Warning),
-        row("cpu", "smt", CheckVerdict::Advice),
-        row("cpu", "microcode", CheckVerdict::Unknown),
-        row("kernel", "late\u{1b}[31m", CheckVerdict::NotApplicable),
+    let rules = [
+        rule("kernel", "preempt-rt", "bad", true),
+        rule("kernel", "high-resolution", "ok", true),
+        rule("cpu", "governor", "warning", true),
+        rule("cpu", "smt", "advice", true),
+        rule("cpu", "microcode", "unknown", true),
+        rule("kernel", "late\u{1b}[31m", "ok", false),
     ];
+    let rules = Rule::read(&serde_json::json!({ "rules": rules })).expect("rules");
     let options = ShowOptions { width: 90, ..ShowOptions::default() };
-    insta::assert_snapshot!(check_table(&rows, &options), @r#"
+    insta::assert_snapshot!(checks(&rules, &options), @r#"
     kernel
-      ✗ preempt-rt       /sys/kernel/realtime: 0
+      ✗ preempt-rt       standard kernel: /sys/kernel/realtime: 0
                          a kernel without PREEMPT_RT cannot interrupt its own critical
                          sections, so that every one of them is a delay
                          → install linux-image-rt-amd64 and start it
-      ✓ high-resolution  /sys/kernel/realtime: 0
-      · late\u{1b}[31m   /sys/kernel/realtime: 0
+      ✓ high-resolution  standard kernel: /sys/kernel/realtime: 0
+      · late\u{1b}[31m   standard kernel
 
     cpu
-      ! governor         /sys/kernel/realtime: 0
+      ! governor         standard kernel: /sys/kernel/realtime: 0
                          a kernel without PREEMPT_RT cannot interrupt its own critical
                          sections, so that every one of them is a delay
                          → install linux-image-rt-amd64 and start it
-      ~ smt              /sys/kernel/realtime: 0
+      ~ smt              standard kernel: /sys/kernel/realtime: 0
                          a kernel without PREEMPT_RT cannot interrupt its own critical
                          sections, so that every one of them is a delay
                          → install linux-image-rt-amd64 and start it
-      ? microcode        /sys/kernel/realtime: 0
+      ? microcode        standard kernel: /sys/kernel/realtime: 0
                          a kernel without PREEMPT_RT cannot interrupt its own critical
                          sections, so that every one of them is a delay
                          → install linux-image-rt-amd64 and start it
 
     1 bad, 1 warning, 1 advice, 1 unknown, 1 good, 1 not applicable
     "#);
-    insta::assert_snapshot!(check_table(&rows[..2], &ShowOptions { ascii: true, ..options }), @r#"
+    insta::assert_snapshot!(checks(&rules[..2], &ShowOptions { ascii: true, ..options }), @r#"
     kernel
-      bad            preempt-rt       /sys/kernel/realtime: 0
+      bad            preempt-rt       standard kernel: /sys/kernel/realtime: 0
                                       a kernel without PREEMPT_RT cannot interrupt its own
                                       critical sections, so that every one of them is a delay
                                       > install linux-image-rt-amd64 and start it
-      good           high-resolution  /sys/kernel/realtime: 0
+      good           high-resolution  standard kernel: /sys/kernel/realtime: 0
 
     1 bad, 1 good
     "#);
-    assert_eq!(check_table(&[], &options), "\n");
+    assert_eq!(checks(&[], &options), "\n");
 }
 
 #[test]

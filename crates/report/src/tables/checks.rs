@@ -1,0 +1,164 @@
+//! The results of `punctual check`, live or of the beginning of a run: rules with their verdicts.
+
+use super::{Cell, Column, Table, Tone};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Rules beyond this are only counted.
+const MOST: usize = 300;
+
+/// One rule and what became of it, as far as it is shown.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+pub struct Rule {
+    /// What it belongs to: `kernel`, `scheduling`, …; rows of one group stand together.
+    #[serde(default)]
+    pub group: String,
+    /// Its stable name.
+    pub id: String,
+    title: String,
+    verdict: String,
+    #[serde(default = "yes")]
+    applies: bool,
+    message: String,
+    #[serde(default)]
+    evidence: String,
+    #[serde(default)]
+    why: String,
+    #[serde(default)]
+    fix: Option<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What became of a rule, the worst first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Verdict {
+    Bad,
+    Warning,
+    Advice,
+    /// It could not be found out.
+    Unknown,
+    Good,
+    /// It does not concern this system.
+    NotApplicable,
+}
+
+impl Verdict {
+    pub const ALL: [Verdict; 6] = [
+        Verdict::Bad,
+        Verdict::Warning,
+        Verdict::Advice,
+        Verdict::Unknown,
+        Verdict::Good,
+        Verdict::NotApplicable,
+    ];
+
+    /// Its tone, a sign that needs no colour, and the word.
+    pub fn look(self) -> (Tone, &'static str, &'static str) {
+        match self {
+            Verdict::Bad => (Tone::Bad, "✗", "bad"),
+            Verdict::Warning => (Tone::Uncertain, "!", "warning"),
+            Verdict::Advice => (Tone::Strong, "~", "advice"),
+            Verdict::Unknown => (Tone::Uncertain, "?", "unknown"),
+            Verdict::Good => (Tone::Good, "✓", "good"),
+            Verdict::NotApplicable => (Tone::Faint, "·", "not applicable"),
+        }
+    }
+
+    /// Whether there is something to do, or to find out.
+    fn is_open(self) -> bool {
+        !matches!(self, Verdict::Good | Verdict::NotApplicable)
+    }
+}
+
+impl Rule {
+    /// Those of a document (`{"rules": […]}`); `None` where it has another shape.
+    pub fn read(document: &Value) -> Option<Vec<Rule>> {
+        Vec::deserialize(document.get("rules")?).ok()
+    }
+
+    /// The judgement.
+    pub fn verdict(&self) -> Verdict {
+        match self.verdict.as_str() {
+            "ok" if !self.applies => Verdict::NotApplicable,
+            "ok" => Verdict::Good,
+            "advice" => Verdict::Advice,
+            "warning" => Verdict::Warning,
+            "bad" => Verdict::Bad,
+            _ => Verdict::Unknown,
+        }
+    }
+
+    /// What is the case, and where that was seen.
+    pub fn result(&self) -> String {
+        match self.applies && !self.evidence.is_empty() {
+            true => format!("{}: {}", self.message, self.evidence),
+            false => self.message.clone(),
+        }
+    }
+
+    /// Why it matters, where there is something to do.
+    pub fn why(&self) -> Option<&str> {
+        Some(self.why.as_str()).filter(|why| self.verdict().is_open() && !why.is_empty())
+    }
+
+    /// What to do.
+    pub fn fix(&self) -> Option<&str> {
+        self.fix.as_deref().filter(|fix| self.verdict().is_open() && !fix.is_empty())
+    }
+
+    fn row(&self) -> Vec<Cell> {
+        let (tone, _, word) = self.verdict().look();
+        let result = Cell::text(&self.message);
+        vec![
+            Cell::text(&self.title).sub(&self.id),
+            Cell::verdict("", word, tone),
+            if self.evidence.is_empty() { result } else { result.sub(&self.evidence) },
+            self.fix().map_or_else(Cell::default, |fix| super::Value::Command(fix.into()).into()),
+        ]
+    }
+}
+
+/// All of them, what is wrong first.
+pub fn table(mut rules: Vec<Rule>) -> Table {
+    rules.sort_by_key(Rule::verdict);
+    let wrong = rules.iter().filter(|rule| rule.verdict() < Verdict::Unknown).count();
+    let title =
+        format!("results of punctual check: {wrong} of {} rules report a problem", rules.len());
+    let columns = ["rule", "verdict", "result", "what to do"].map(|name| Column::text(name, 0));
+    Table::new(title, columns.into()).rows(rules.iter().map(Rule::row)).shown(MOST, MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_wrong_stands_first() {
+        let rule = |id: &str, verdict: &str, applies: bool| {
+            json!({
+                "id": id, "group": "g", "title": "T", "verdict": verdict, "applies": applies,
+                "message": "m", "evidence": "", "why": "w", "source": "s", "fix": "do it",
+                "writes": [],
+            })
+        };
+        let all = [
+            rule("a", "ok", false),
+            rule("b", "ok", true),
+            rule("c", "unknown", true),
+            rule("d", "bad", true),
+        ];
+        let table = table(Rule::read(&json!({"rules": all})).expect("rules"));
+        let rows = table.rows.iter().map(|row| (row[0].sub.clone(), &row[1].value, &row[3].value));
+        insta::assert_snapshot!(rows.map(|row| format!("{row:?}\n")).collect::<String>(), @r#"
+        (Some("d"), Verdict("", "bad"), Command("do it"))
+        (Some("c"), Verdict("", "unknown"), Command("do it"))
+        (Some("b"), Verdict("", "good"), Nothing)
+        (Some("a"), Verdict("", "not applicable"), Nothing)
+        "#);
+        assert!(table.title.contains("1 of 4"));
+    }
+}

@@ -1,0 +1,272 @@
+//! The figures of a lab: of each cell, of its seeds, and beside published ones.
+
+use super::{Cell, Column, Face, Table, Tone, Value};
+use crate::sentence::lab as words;
+use punctual_analyze::lab::{METRICS, value};
+use punctual_bundle::lab::{
+    AxisDocument, CellDocument, CellSeries, CellState, LabDocument, PublishedDocument,
+    PublishedRow, SeriesFigures,
+};
+use punctual_bundle::summary::VerdictWord;
+
+/// Digits of a digest: enough to see that two differ.
+const DIGITS: usize = 16;
+/// Only a page has room for all figures; a terminal names a cell by its place on each axis.
+const PAGE: Face = Face::Page;
+const TERMINAL: Face = Face::Terminal;
+
+/// A phase is named only where it is not called like the series' own measure, or like the only
+/// phase of an experiment.
+pub fn title(series: &CellSeries) -> String {
+    let figures = &series.figures;
+    match figures.phase == "main" || figures.phase == figures.measure {
+        true => figures.series.clone(),
+        false => format!("{}/{}", figures.phase, figures.series),
+    }
+}
+
+/// Every cell with its figures of one series, by its place on each axis.
+pub fn of_series(lab: &LabDocument, phase: &str, series: &str) -> Table {
+    let row = |cell: &CellDocument| {
+        let is_it =
+            |one: &&CellSeries| (&*one.figures.phase, &*one.figures.series) == (phase, series);
+        row(lab, cell, cell.series.iter().find(is_it))
+    };
+    Table::new(format!("{phase}/{series}"), columns(lab))
+        .rows(lab.cells.iter().map(row))
+        .shown(usize::MAX, usize::MAX)
+}
+
+/// Every series of every cell.
+pub fn all(lab: &LabDocument, most: usize) -> Table {
+    let title = "latency, all seeds of a cell together";
+    let each = lab.cells.iter().flat_map(|cell| cell.series.iter().map(move |one| (cell, one)));
+    let rows = each.map(|(cell, series)| row(lab, cell, Some(series)));
+    let mut table = Table::new(title, columns(lab)).rows(rows).sortable().shown(most, most);
+    table.remark(Tone::Plain, "the mode is the lower edge of the fullest bin");
+    table
+}
+
+fn columns(lab: &LabDocument) -> Vec<Column> {
+    let axis = |axis: &AxisDocument| Column::text(&axis.name, 0).at_most(24).verbatim();
+    let mut columns =
+        vec![Column::text("cell", 0).only(PAGE), Column::text("series", 0).only(PAGE)];
+    columns.extend(lab.axes.iter().map(|one| axis(one).only(TERMINAL)));
+    columns.push(Column::figures("samples", 3));
+    columns.extend(["min", "mean"].map(|name| Column::figures(name, 0).only(PAGE)));
+    let metric = |name: &str| Column::figures(name, if name == "p99" { 2 } else { 0 });
+    columns.push(metric(METRICS[0]));
+    columns.extend(["mode", "std dev"].map(|name| Column::figures(name, 0).only(PAGE)));
+    columns.extend([metric(METRICS[1]), metric(METRICS[2])]);
+    columns.push(Column::figures("p99.99", 0).only(PAGE));
+    columns.push(metric(METRICS[3]));
+    columns.extend(["overruns", "lost"].map(|name| Column::figures(name, 0).only(PAGE)));
+    let best = Column::figures("best max", 4).explained("the smallest maximum of a seed");
+    columns.extend([Column::figures("worst seed", 5).only(TERMINAL), best.only(TERMINAL)]);
+    columns.push(Column::text("verdict", 0).only(TERMINAL));
+    columns
+}
+
+fn time(ns: Option<f64>) -> Cell {
+    Cell::time_or(ns, "–")
+}
+
+fn whole(ns: Option<i64>) -> Cell {
+    time(ns.map(|ns| ns as f64))
+}
+
+fn row(lab: &LabDocument, cell: &CellDocument, found: Option<&CellSeries>) -> Vec<Cell> {
+    let figures = found.map(|one| &one.figures);
+    let of = |metric: &str| whole(figures.and_then(|figures| value(figures, metric)));
+    let losses = |n: fn(&SeriesFigures) -> Option<u64>| {
+        figures.map_or_else(Cell::default, |figures| Cell::losses(n(figures)))
+    };
+    let spread = found.filter(|_| cell.seeds.len() > 1);
+    let seed = spread.and_then(|one| one.worst_seed);
+    let mut row = vec![
+        Cell::name(&cell.name),
+        found.map_or_else(Cell::default, |one| Cell::name(title(one))),
+    ];
+    row.extend(
+        lab.axes
+            .iter()
+            .map(|axis| cell.axes.get(&axis.name).map_or_else(Cell::default, Cell::text)),
+    );
+    row.extend([
+        figures.map_or_else(|| Cell::absent("–"), |figures| Cell::count(figures.count)),
+        of("min"),
+        time(figures.and_then(|figures| figures.mean)),
+        of(METRICS[0]),
+        whole(found.and_then(|one| one.modes.first().copied())),
+        time(figures.and_then(|figures| figures.stddev)),
+        of(METRICS[1]),
+        of(METRICS[2]),
+        of("p99.99"),
+        of(METRICS[3]),
+        losses(|figures| figures.overruns),
+        losses(|figures| figures.lost),
+        seed.map_or_else(Cell::default, |seed| Cell::figure(seed as f64, seed.to_string())),
+        spread.map_or_else(Cell::default, |one| whole(one.best_max)),
+        verdict_of(cell, found),
+    ]);
+    row
+}
+
+fn verdict_of(cell: &CellDocument, series: Option<&CellSeries>) -> Cell {
+    if let Some((word, tone)) = state(cell) {
+        return Cell::verdict("", word, tone);
+    }
+    if cell.equal == Some(false) {
+        return Cell::verdict("", "repetitions differ", Tone::Bad);
+    }
+    let all = series.iter().flat_map(|one| &one.requirements).map(|r| r.verdict);
+    VerdictWord::gravest(all).map_or_else(Cell::default, Cell::from)
+}
+
+/// What keeps a cell from having figures.
+fn state(cell: &CellDocument) -> Option<(&'static str, Tone)> {
+    match cell.state {
+        CellState::Failed => Some(("failed", Tone::Bad)),
+        CellState::Waiting => Some(("not run to completion", Tone::Uncertain)),
+        CellState::Done => None,
+    }
+}
+
+/// A published table: each row, and a row for each series here that is its counterpart.
+pub fn published(lab: &LabDocument, published: &PublishedDocument) -> Table {
+    let figures = || ["min", "mean", "max"].map(|name| Column::figures(name, 0));
+    let mut columns = vec![Column::text("published", 0)];
+    columns.extend(figures());
+    columns.push(Column::text("here", 0));
+    columns.extend(figures());
+    let rows = published.rows.iter().flat_map(|row| beside(lab, row));
+    Table::new(&published.title, columns).rows(rows).shown(usize::MAX, usize::MAX)
+}
+
+fn beside(lab: &LabDocument, row: &PublishedRow) -> Vec<Vec<Cell>> {
+    let cells = lab.cells.iter().filter(|cell| row.is_of(cell));
+    let here = cells.flat_map(|cell| {
+        cell.series.iter().filter(|s| row.covers(&s.figures.series)).map(move |s| (cell, s))
+    });
+    let mut here: Vec<Vec<Cell>> = here
+        .map(|(cell, series)| {
+            let f = &series.figures;
+            vec![
+                Cell::name(&cell.name).sub(title(series)),
+                whole(f.min),
+                time(f.mean),
+                whole(f.max),
+            ]
+        })
+        .collect();
+    if here.is_empty() {
+        here.push(vec![
+            Cell::absent("no such cell"),
+            Cell::default(),
+            Cell::default(),
+            Cell::default(),
+        ]);
+    }
+    let label = Cell::name(&row.label);
+    let label = if row.note.is_empty() { label } else { label.sub(&row.note) };
+    let own = vec![label, whole(row.min), whole(row.mean), whole(row.max)];
+    let nothing = vec![Cell::default(); 4];
+    let begin = std::iter::once(own).chain(std::iter::repeat(nothing));
+    begin.zip(here).map(|(own, here)| own.into_iter().chain(here).collect()).collect()
+}
+
+/// How far the seeds of each cell lie apart.
+pub fn seeds(lab: &LabDocument, directory: &str, most: usize) -> Table {
+    let several = lab.cells.iter().filter(|cell| cell.seeds.len() > 1);
+    let each = several.flat_map(|cell| cell.series.iter().map(move |series| (cell, series)));
+    let row = |(cell, series): (&CellDocument, &CellSeries)| {
+        let same = |one: &&SeriesFigures| {
+            (&one.phase, &one.series) == (&series.figures.phase, &series.figures.series)
+        };
+        let mut maxima: Vec<i64> =
+            cell.seeds.iter().filter_map(|seed| seed.series.iter().find(same)?.max).collect();
+        maxima.sort_unstable();
+        let seed = series.worst_seed;
+        vec![
+            Cell::name(&cell.name),
+            Cell::name(title(series)),
+            Cell::count(maxima.len() as u64),
+            whole(maxima.first().copied()),
+            whole(maxima.get(maxima.len() / 2).copied()),
+            whole(maxima.last().copied()),
+            seed.map_or_else(
+                || Cell::absent("–"),
+                |seed| Cell::figure(seed as f64, seed.to_string()),
+            ),
+            Value::Command(words::replay(directory, cell, seed)).into(),
+        ]
+    };
+    let figures = ["seeds", "best max", "median max", "worst max", "worst seed"];
+    let mut columns = vec![Column::text("cell", 0), Column::text("series", 0)];
+    columns.extend(figures.map(|name| Column::figures(name, 0)));
+    columns.push(Column::text("replay with the recorder (--plain: exactly)", 0));
+    let rows = each.map(row);
+    Table::new("the largest latency of each seed", columns).rows(rows).sortable().shown(most, most)
+}
+
+/// Verdict, digest and time of each cell.
+pub fn cells(lab: &LabDocument, directory: &str, most: usize) -> Table {
+    let row = |cell: &CellDocument| {
+        let took: Vec<i64> =
+            cell.seeds.iter().flat_map(|seed| &seed.runs).filter_map(|run| run.took).collect();
+        let mean = took.iter().sum::<i64>().checked_div(took.len() as i64);
+        let command = |text: String| Cell::from(Value::Command(text));
+        vec![
+            Cell::name(&cell.name),
+            verdict(cell),
+            equality(cell),
+            cell.digest.as_ref().map_or_else(
+                || Cell::absent("none"),
+                |digest| {
+                    let begin = digest.chars().take(DIGITS).collect();
+                    command(begin).exact(digest)
+                },
+            ),
+            Cell::count(took.len() as u64),
+            mean.map_or_else(|| Cell::absent("–"), |ns| Value::Span(ns).into()),
+            Cell::name(&cell.target),
+            cell.bundle.as_ref().map_or_else(
+                || Cell::absent("none"),
+                |bundle| command(format!("{directory}/{bundle}")),
+            ),
+        ]
+    };
+    let columns = vec![
+        Column::text("cell", 0),
+        Column::text("verdict", 0),
+        Column::text("repetitions", 0),
+        Column::text("digest", 0).meaning("hash of all samples: equal if every sample is equal"),
+        Column::figures("runs", 0),
+        Column::figures("time of a run", 0).meaning("on the clock of the host"),
+        Column::text("where", 0),
+        Column::text("bundle of the worst seed", 0),
+    ];
+    let rows = lab.cells.iter().map(row);
+    Table::new("state of each cell", columns).rows(rows).sortable().shown(most, most)
+}
+
+fn verdict(cell: &CellDocument) -> Cell {
+    let mut made = cell.verdict.map_or_else(Cell::default, Cell::from);
+    if let Some((word, tone)) = state(cell) {
+        made.labels.insert(0, (word.to_owned(), tone));
+    }
+    if cell.state == CellState::Failed {
+        made = made.sub(cell.trouble.join("; "));
+    }
+    made
+}
+
+fn equality(cell: &CellDocument) -> Cell {
+    match cell.equal {
+        Some(true) => Cell::verdict("", "equal", Tone::Good)
+            .sub(format!("{} runs a seed", cell.repeats.len())),
+        Some(false) => Cell::verdict("", "DIFFER", Tone::Bad),
+        None if cell.repeats.len() < 2 => Cell::absent("one run"),
+        None => Cell::absent("not deterministic"),
+    }
+}
