@@ -325,9 +325,12 @@ NOINLINE int expired(u64 timer, u64 at)
 
 /* Whatever expired before a call returned, the call has returned for it. The kernel starts a timer
  * anew when its expiry is taken: what it expires to afterwards is for the next call. The first
- * expiry of all, and whose. */
-INLINE void take_expired(struct attached *t, const struct call *call)
+ * expiry of all, and whose. Inlined, each of its paths would be one of the verifier's through all
+ * that follows: 1.3 s at each start. */
+NOINLINE int take_expired(struct attached *t, const struct call *call)
 {
+	if (!t || !call)
+		return 0;
 	t->passed = 0;
 	for (u32 i = 0; i < TIMERS; i++) {
 		struct own_timer *own = &t->timers[i];
@@ -346,6 +349,7 @@ INLINE void take_expired(struct attached *t, const struct call *call)
 			t->passed_by = WIRE_CYCLE_BY_TIMER;
 		}
 	}
+	return 0;
 }
 
 /* A timer is started: by a watched thread in a call that waits for it, or that reads it. */
