@@ -26,7 +26,7 @@ pub fn amend(
     let all: Vec<&Finding> = bundle.findings.iter().chain(findings).collect();
     let root = Member::root(directory);
     root.join("findings.json").replace_json(&all)?;
-    root.join("bundle.json").replace_json(&manifest)?;
+    root.join("bundle.json").replace_json_durably(&manifest)?;
     Bundle::open(directory)
 }
 
@@ -42,5 +42,5 @@ pub fn renew_summary(directory: &Path, summary: &Summary) -> Result<(), BundleEr
 pub fn set_ending(directory: &Path, ending: Option<Ending>) -> Result<(), BundleError> {
     let member = Member::root(directory).join("bundle.json");
     let manifest: Manifest = member.read_json()?;
-    member.replace_json(&Manifest { ending, ..manifest })
+    member.replace_json_durably(&Manifest { ending, ..manifest })
 }

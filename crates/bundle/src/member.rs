@@ -228,10 +228,25 @@ impl Member {
 
     /// Replaces a document.
     pub fn replace_json(&self, value: &impl Serialize) -> Result<(), BundleError> {
-        let mut text =
-            serde_json::to_vec_pretty(value).map_err(|e| BundleError::damaged(&self.path, e))?;
+        self.replace(&self.json(value)?)
+    }
+
+    /// The same for a document without which nothing else can be read: after a power failure the old
+    /// one or the new one is there, whole.
+    pub fn replace_json_durably(&self, value: &impl Serialize) -> Result<(), BundleError> {
+        let text = self.json(value)?;
+        self.replace_with(|out| {
+            out.write_all(&text)?;
+            out.flush()?;
+            out.get_ref().sync_data()
+        })
+    }
+
+    fn json(&self, value: &impl Serialize) -> Result<Vec<u8>, BundleError> {
+        let text = serde_json::to_vec_pretty(value);
+        let mut text = text.map_err(|why| BundleError::damaged(&self.path, why))?;
         text.push(b'\n');
-        self.replace(&text)
+        Ok(text)
     }
 
     /// Writes it, and where it is a directory all below it, through to the disk.

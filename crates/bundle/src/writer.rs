@@ -42,6 +42,21 @@ pub fn lock(directory: &Path) -> io::Result<File> {
     Ok(opened)
 }
 
+/// Removes what a writer left that was killed before its first file: a directory with nothing in it,
+/// or with a part of that file. Whether it did.
+pub fn remove_unbegun(directory: &Path) -> bool {
+    // Of a writer that is at work it is not the time.
+    let Ok(_lock) = lock(directory) else { return false };
+    let Ok(entries) = fs::read_dir(directory) else { return false };
+    let names: Vec<_> = entries.map(|entry| entry.map(|entry| entry.file_name())).collect();
+    let is_left = |name: &io::Result<_>| matches!(name, Ok(name) if name == "bundle.new");
+    if !names.iter().all(is_left) {
+        return false;
+    }
+    let _ = fs::remove_file(directory.join("bundle.new"));
+    fs::remove_dir(directory).is_ok()
+}
+
 impl BundleWriter {
     /// Makes the directory, which must not exist, and writes its manifest.
     pub fn create(
@@ -104,7 +119,7 @@ impl BundleWriter {
     }
 
     fn write_manifest(&self) -> Result<(), BundleError> {
-        self.member("bundle.json").replace_json(&self.manifest)
+        self.member("bundle.json").replace_json_durably(&self.manifest)
     }
 
     /// Says where the run took place, where that is not here.
@@ -377,5 +392,27 @@ impl SeriesWriter {
             Some(_) => self.checkpoint_member.remove(),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_killed_before_its_first_file_is_removed() {
+        let place = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| place.path().join(name);
+        for name in ["empty", "begun", "foreign", "written"] {
+            fs::create_dir(at(name)).expect("a directory");
+        }
+        fs::write(at("begun/bundle.new"), "{\"form").expect("a file");
+        fs::write(at("foreign/notes.txt"), "mine").expect("a file");
+        assert!(remove_unbegun(&at("empty")) && !at("empty").exists());
+        assert!(remove_unbegun(&at("begun")) && !at("begun").exists());
+        assert!(!remove_unbegun(&at("foreign")) && at("foreign/notes.txt").exists());
+        assert!(!remove_unbegun(&at("missing")));
+        let _writer = lock(&at("written")).expect("locked");
+        assert!(!remove_unbegun(&at("written")) && at("written").exists());
     }
 }

@@ -30,14 +30,15 @@ pub struct Continuation {
 
 impl Continuation {
     /// Prepares a plan to go on in this bundle, where there is one: its output is a new part, and
-    /// its length what is left. Where there is none, its output is the bundle. Nothing is written.
+    /// its length what is left. Where there is none, its output is the bundle. Nothing is written;
+    /// what a run left that was killed before its first file is removed.
     pub fn of(
         bundle: &Path,
         plan: &mut Plan,
         loaded: &Loaded,
     ) -> Result<Option<Continuation>, Failure> {
         bundle.clone_into(&mut plan.output);
-        if !bundle.exists() {
+        if !bundle.exists() || writer::remove_unbegun(bundle) {
             return Ok(None);
         }
         let refused = |why: String| Failure::refused(format!("{}: {why}", shown(bundle)));
