@@ -47,10 +47,10 @@ fn every_sample_is_in_the_account_and_the_parts_are_its_latency() {
     if !is_root("every_sample_is_in_the_account_and_the_parts_are_its_latency") {
         return;
     }
-    let asked = "calibrate = true\n[explain]\nworst = 0";
-    let place = Place::with(&experiment(asked, "duration = \"2s\""));
+    let place = Place::with(&experiment("[explain]\nworst = 0", "duration = \"2s\""));
     let hidden = HiddenSamples::begin();
-    let ran = place.run();
+    let file = ["run", "--quiet", "experiment.toml", "--output", "bundle"];
+    let ran = place.punctual(&[&file[..], &["--calibrate"]].concat());
     let hidden = hidden.samples(1_000_000);
     assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran));
     let Some(account) = account(&place) else { return };

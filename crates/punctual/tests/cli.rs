@@ -2,6 +2,8 @@
 //! bundle over every fixture.
 
 mod common;
+#[path = "cli/documents.rs"]
+mod documents;
 #[path = "cli/limits.rs"]
 mod limits;
 #[path = "cli/members.rs"]

@@ -66,7 +66,8 @@ fn a_run_is_replayed_and_explained_by_function() {
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
     let bundle = place.path().join("bundle");
 
-    let options = ["--worst", "5", "--json", "--perfetto", "worst.pftrace"];
+    let files = ["--perfetto", "worst.pftrace", "--folded", "worst.folded"];
+    let options = [&["--worst", "5", "--json"], &files[..]].concat();
     let explained = place.punctual(&[&["explain", "bundle", "--exact"], &options[..]].concat());
     assert_eq!(explained.status.code(), Some(0), "{}", text(&explained));
     let document: Value = serde_json::from_slice(&explained.stdout).expect("JSON");
@@ -83,6 +84,8 @@ fn a_run_is_replayed_and_explained_by_function() {
     assert!(off.iter().any(|section| section["function"] == "__schedule"), "{off:#?}");
     let trace = std::fs::read(place.path().join("worst.pftrace")).expect("a trace");
     assert!(trace.len() > 1_000 && trace[0] == 0x0a, "{}", trace.len());
+    let folded = std::fs::read_to_string(place.path().join("worst.folded")).expect("stacks");
+    assert!(folded.lines().any(|line| line.contains(";__schedule")), "{folded}");
     let kept = std::fs::read(bundle.join("exact.json")).expect("it is kept in the bundle");
     let kept: Value = serde_json::from_slice(&kept).expect("JSON");
     assert_eq!(kept["worst"], document["worst"]);

@@ -1,0 +1,139 @@
+//! Every command that a document shows runs in a test: here, if it only reads what the fixtures
+//! have; those of tutorials in `tests/tutorials.rs`; of all others the subcommand and each option
+//! in some suite.
+
+#[path = "../../src/cli/documents/scan.rs"]
+mod scan;
+
+use super::common::{punctual, text};
+use super::fixtures;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Subcommands that only read.
+const READ: [&str; 10] = [
+    "show",
+    "report",
+    "compare",
+    "pairs",
+    "occupancy",
+    "tail",
+    "explain",
+    "export",
+    "import",
+    "convert",
+];
+/// With these they need a guest, or tables of many runs.
+const NEED_MORE: [&str; 4] = ["--exact", "--tables", "parquet-tables", "--lines"];
+/// What no test runs, and why.
+const LEFT_OUT: [(&str, &str); 2] = [
+    ("--against", "a search of two kernels takes hours; how they are compared is tested"),
+    ("--boot", "a boot takes 10 s of CPU; a command in a guest goes the same way"),
+];
+/// Words for what a reader has, and what stands for them here.
+const MEANT: [(&str, &str); 10] = [
+    ("request->reply", "sched_waking->sched_switch"),
+    ("A->B", "sched_waking->sched_switch"),
+    ("PHASE/SERIES", "timer/cpu3"),
+    ("FORMAT", "csv"),
+    ("FILE.toml", "stress.cfg"),
+    ("FILE", "cyclictest.json"),
+    ("TOOL", "cyclictest"),
+    ("PATH", "out"),
+    ("punctual-trace-*", "BUNDLE"),
+    ("DIR", "imported"),
+];
+
+#[test]
+fn every_command_in_documents_runs_in_a_test() {
+    let place = tempfile::tempdir().unwrap();
+    for name in ["explained", "recorded"] {
+        stage(&place.path().join(name), name);
+    }
+    let suites = texts_of_suites();
+    let (mut ran, mut wrong) = (BTreeSet::new(), Vec::new());
+    for shown in scan::documents().iter().flat_map(|path| scan::commands(path)) {
+        if shown.is_mention || shown.place.contains("/tutorials/") {
+            continue;
+        }
+        let words = &shown.words[1..];
+        let line = words.join(" ");
+        let more = words.iter().any(|word| NEED_MORE.contains(&word.as_str()));
+        if more || !READ.contains(&words[0].as_str()) {
+            let used = |word: &&String| {
+                suites.contains(&format!("\"{word}")) || suites.contains(&format!(" {word}"))
+            };
+            let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+            let parts = words[..end].iter().enumerate();
+            let parts = parts.filter(|(place, word)| *place == 0 || word.starts_with("--"));
+            let names =
+                parts.map(|(_, word)| word.split('=').next().unwrap_or_default().to_owned());
+            let names = names.filter(|name| LEFT_OUT.iter().all(|(left, _)| left != name));
+            let missing: Vec<String> = names.filter(|name| !used(&name)).collect();
+            if !missing.is_empty() {
+                wrong.push(format!("{}: {line}: in no suite: {missing:?}", shown.place));
+            }
+        } else if ran.insert(line.clone()) {
+            let here = if ["pairs", "occupancy"].contains(&words[0].as_str()) {
+                "recorded"
+            } else {
+                "explained"
+            };
+            let words = words.iter().enumerate().map(|(place, word)| match place {
+                1.. if words[place - 1] == "-o" || (words[place - 1] == "--html") => {
+                    format!("out-{}", ran.len())
+                }
+                _ => {
+                    MEANT.iter().fold(word.clone(), |word, (meant, here)| word.replace(meant, here))
+                }
+            });
+            let done = punctual()
+                .args(words)
+                .current_dir(place.path().join(here))
+                .stdin(Stdio::null())
+                .output()
+                .unwrap();
+            // What a document requires need not hold here.
+            let judges = ["--limit", "--fail"].iter().any(|option| line.contains(option));
+            if !matches!((done.status.code(), judges), (Some(0), _) | (Some(3 | 4), true)) {
+                wrong.push(format!("{}: {line}: {}", shown.place, text(&done)));
+            }
+        }
+    }
+    assert!(ran.len() > 20, "{ran:?}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What documents call the reader's bundles and files.
+fn stage(place: &Path, fixture: &str) {
+    fs::create_dir(place).unwrap();
+    let fixture = fixtures().into_iter().find(|path| path.ends_with(fixture)).unwrap();
+    for name in [
+        "BUNDLE", "late", "bundle", "A", "B", "A1", "A2", "A3", "B1", "B2", "B3", "BEFORE", "AFTER",
+    ] {
+        let copied = Command::new("cp").arg("-r").arg(&fixture).arg(place.join(name)).status();
+        assert!(copied.unwrap().success());
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let of_tool = "crates/bundle/src/import/testdata/rt-tests-2.6/verbose.json";
+    fs::copy(root.join(of_tool), place.join("cyclictest.json")).unwrap();
+    fs::copy(root.join("examples/systress-demo.cfg"), place.join("stress.cfg")).unwrap();
+}
+
+/// The sources of all tests of the program, and of those that need a guest.
+fn texts_of_suites() -> String {
+    let mut open = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")];
+    let mut texts = String::new();
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.extension().is_some_and(|end| end == "rs")
+            && !path.ends_with("cli/documents.rs")
+        {
+            texts += &fs::read_to_string(path).unwrap();
+        }
+    }
+    texts
+}
