@@ -242,7 +242,13 @@ causes! {
         meaning: "The kernel handled a page fault of the thread, or the thread waited for a page.",
         advice: "Lock the memory before the real-time work begins: mlockall(MCL_CURRENT | \
             MCL_FUTURE), touch the stack and all buffers once, and allocate nothing later.",
-        rules: ["memory-lock-limit", "swap", "transparent-hugepages", "numa-balancing"],
+        rules: [
+            "memory-lock-limit",
+            "swap",
+            "transparent-hugepages",
+            "numa-balancing",
+            "locked-page-compaction"
+        ],
         source: "mlock(2)",
         former: [],
     }

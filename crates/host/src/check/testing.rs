@@ -24,7 +24,6 @@ impl FakeFiles {
     pub fn with(self, path: &str, text: &str) -> FakeFiles {
         self.with_bytes(path, text.as_bytes())
     }
-    /// A file with these bytes.
     pub fn with_bytes(mut self, path: &str, bytes: &[u8]) -> FakeFiles {
         self.0.insert(path.to_owned(), Answer::Bytes(bytes.to_vec()));
         self

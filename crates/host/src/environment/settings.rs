@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The settings that the bundle keeps and the rules judge.
-pub const SETTINGS: [&str; 26] = [
+pub const SETTINGS: &[&str] = &[
     "/proc/irq/default_smp_affinity",
     "/proc/sys/kernel/hung_task_timeout_secs",
     "/proc/sys/kernel/nmi_watchdog",
@@ -20,6 +20,7 @@ pub const SETTINGS: [&str; 26] = [
     "/proc/sys/kernel/timer_migration",
     "/proc/sys/kernel/watchdog",
     "/proc/sys/kernel/watchdog_cpumask",
+    "/proc/sys/vm/compact_unevictable_allowed",
     "/proc/sys/vm/compaction_proactiveness",
     "/proc/sys/vm/stat_interval",
     "/sys/devices/system/cpu/cpufreq/boost",

@@ -42,6 +42,15 @@ pub(super) const RULES: &[Rule] = &[
         evaluate: proactive_compaction,
     },
     Rule {
+        id: "locked-page-compaction",
+        group: Group::Memory,
+        title: "locked pages are not compacted",
+        why: "Compaction moves pages, even those locked with mlock(2), and a task that accesses \
+              such a page meanwhile has a page fault.",
+        source: "Documentation/admin-guide/sysctl/vm.rst, compact_unevictable_allowed",
+        evaluate: locked_page_compaction,
+    },
+    Rule {
         id: "same-page-merging",
         group: Group::Memory,
         title: "kernel same-page merging (KSM) is disabled",
@@ -110,6 +119,16 @@ fn proactive_compaction(ctx: &Context) -> Conclusion {
     match ctx.number_of(path, "COMPACTION")? {
         0 => ok("memory is compacted only on demand", format_evidence(path, 0)),
         on => advice("memory is compacted in the background", format_evidence(path, on))
+            .fix(Fix::write(path, "0")),
+    }
+    .conclude()
+}
+
+fn locked_page_compaction(ctx: &Context) -> Conclusion {
+    let path = "/proc/sys/vm/compact_unevictable_allowed";
+    match ctx.number_of(path, "COMPACTION")? {
+        0 => ok("compaction leaves locked pages alone", format_evidence(path, 0)),
+        on => advice("compaction may move locked pages", format_evidence(path, on))
             .fix(Fix::write(path, "0")),
     }
     .conclude()

@@ -294,6 +294,7 @@ const CASES: &[Case] = &[
         Advice,
     ),
     ("proactive-compaction", &[("/proc/sys/vm/compaction_proactiveness", "20")], Advice),
+    ("locked-page-compaction", &[("/proc/sys/vm/compact_unevictable_allowed", "1")], Advice),
     ("same-page-merging", &[("/sys/kernel/mm/ksm/run", "1")], Warning),
     ("numa-balancing", &[("/proc/sys/kernel/numa_balancing", "1")], Warning),
     ("lock-debugging", &[(CONFIG, "CONFIG_PROVE_LOCKING=y")], Bad),

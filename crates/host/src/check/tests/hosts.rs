@@ -35,7 +35,7 @@ fn summary(host: &str, cpus: Option<&str>) -> String {
 
 #[test]
 fn debian_standard() {
-    insta::assert_snapshot!(summary("debian-standard", None), @"
+    insta::assert_snapshot!(summary("debian-standard", None), @r"
     bad:
       preemption-model clocksource
     warning:
@@ -43,6 +43,8 @@ fn debian_standard() {
     advice:
       threaded-interrupts tsc-deadline-timer isolated-cpus machine-check-polling serial-console proactive-compaction
       latency-tracers hardware-counters
+    unknown:
+      locked-page-compaction
     ok:
       preemption-request (fair-server) (rt-group-budget) high-resolution-timers clock-event-device (timer-migration)
       (governor) (energy-preference) (frequency-cap) (turbo) idle-states pcie-power-saving
@@ -61,7 +63,7 @@ fn debian_standard() {
 
 #[test]
 fn debian_rt() {
-    insta::assert_snapshot!(summary("debian-rt", None), @"
+    insta::assert_snapshot!(summary("debian-rt", None), @r"
     bad:
       clocksource
     warning:
@@ -69,6 +71,8 @@ fn debian_rt() {
     advice:
       tsc-deadline-timer timer-migration kernel-threads writeback-workqueue hung-task-detector machine-check-polling
       vm-statistics serial-console proactive-compaction hardware-counters
+    unknown:
+      locked-page-compaction
     ok:
       preemption-model preemption-request threaded-interrupts (fair-server) (rt-group-budget) high-resolution-timers
       clock-event-device (governor) (energy-preference) (frequency-cap) (turbo) idle-states
@@ -87,7 +91,7 @@ fn debian_rt() {
 
 #[test]
 fn arm64_board() {
-    insta::assert_snapshot!(summary("arm64-board", Some("3")), @"
+    insta::assert_snapshot!(summary("arm64-board", Some("3")), @r"
     bad:
       preemption-model
     warning:
@@ -97,7 +101,7 @@ fn arm64_board() {
       irqaffinity-parameter kernel-threads workqueues writeback-workqueue soft-watchdog hung-task-detector
       vm-statistics serial-console proactive-compaction latency-tracers
     unknown:
-      governor energy-preference frequency-cap turbo
+      governor energy-preference frequency-cap turbo locked-page-compaction
     ok:
       preemption-request (fair-server) (rt-group-budget) high-resolution-timers clocksource (tsc-stability)
       (tsc-deadline-timer) clock-event-device idle-states pcie-power-saving cpus-online housekeeping-cpus
@@ -114,7 +118,7 @@ fn arm64_board() {
 
 #[test]
 fn cloud_guest() {
-    insta::assert_snapshot!(summary("cloud-guest", None), @"
+    insta::assert_snapshot!(summary("cloud-guest", None), @r"
     bad:
       preemption-model
     warning:
@@ -123,7 +127,8 @@ fn cloud_guest() {
       threaded-interrupts isolated-cpus serial-console proactive-compaction microcode tracefs
       kernel-probes hardware-counters debugfs
     unknown:
-      fair-server current-tracer trace-events lockdown user-probes latency-tracers
+      fair-server locked-page-compaction current-tracer trace-events lockdown user-probes
+      latency-tracers
     ok:
       preemption-request rt-group-budget high-resolution-timers clocksource tsc-stability tsc-deadline-timer
       clock-event-device (timer-migration) (governor) (energy-preference) (frequency-cap) (turbo)
