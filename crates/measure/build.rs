@@ -23,7 +23,7 @@ fn main() {
         Ok(()) => fs::read(&program).expect("it was just linked"),
         Err(why) => {
             println!(
-                "cargo:warning=the workload `heap` will know punctual's own allocator alone: {why}"
+                "cargo:warning=the workload `heap` can measure only punctual's own allocator: {why}"
             );
             Vec::new()
         }

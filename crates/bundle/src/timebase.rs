@@ -86,13 +86,12 @@ impl Timebase {
     pub fn mark(self) -> Option<&'static str> {
         match self {
             Timebase::Own => None,
-            Timebase::Virtual => Some(
-                "virtual time: 8 ns an instruction; it compares software paths and is no \
-                 hardware's latency",
-            ),
+            Timebase::Virtual => {
+                Some("virtual time: 8 ns an instruction; it compares software paths, not hardware")
+            }
             Timebase::Emulated => Some(
                 "emulated (tcg): the noise of QEMU and of its host is in these figures; they are \
-                 no hardware's",
+                 not those of any hardware",
             ),
             Timebase::Guest => {
                 Some("guest (virtual machine): what its host did meanwhile is in these figures")
@@ -111,14 +110,14 @@ impl Timebase {
             Timebase::Virtual => Some(
                 "virtual time: 1 instruction = 8 ns; no caches, no frequency changes, no firmware \
                  interrupts, no second CPU: these figures compare software paths (preemption \
-                 model, lock, driver, configuration), they are no hardware's latencies; any \
-                 change of the kernel's command line, of memory or of files in the guest is \
+                 model, lock, driver, configuration), they are not the latencies of any hardware; \
+                 any change of the kernel's command line, of memory or of files in the guest is \
                  another timeline: a claim about a kernel needs several seeds",
             ),
             Timebase::Emulated => Some(
                 "translated by QEMU in this system's time (tcg), not deterministic: these figures \
-                 hold the host's noise and QEMU's, milliseconds in the worst case on every \
-                 kernel; they show behaviour and are no hardware's latencies",
+                 include the noise of the host and of QEMU, milliseconds in the worst case on \
+                 every kernel; they show behaviour, not the latencies of any hardware",
             ),
             Timebase::Guest => Some(
                 "a virtual machine in this system's time (kvm), not deterministic: what the host \

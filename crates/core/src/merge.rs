@@ -83,11 +83,6 @@ impl<B: Batches> Merge<B> {
         merge
     }
 
-    /// The sources, for their counts when all was read.
-    pub fn into_sources(self) -> impl Iterator<Item = B> {
-        self.sources.into_iter().map(|source| source.batches)
-    }
-
     fn wait(&mut self, place: usize) {
         if let Some(next) = self.sources[place].peek() {
             self.waiting.push(Reverse((next.at.0, place)));

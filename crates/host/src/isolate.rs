@@ -116,7 +116,7 @@ pub enum Refusal {
         fault: &'static str,
     },
     /// Both halves under one name.
-    #[error("both halves would be called `{0}`")]
+    #[error("both cgroups of the partition would be called `{0}`")]
     SameName(String),
     /// An unknown tweak.
     #[error("there is no tweak `{}`{}", name.escape_default(), suggestion(*near))]

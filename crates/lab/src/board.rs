@@ -18,7 +18,6 @@ pub enum Board {
 
 /// The device tree of the Raspberry Pi 3 in Debian's packages.
 const RASPI_TREE: &str = "broadcom/bcm2837-rpi-3-b.dtb";
-/// What that board has.
 pub(crate) const RASPI_CPUS: u32 = 4;
 pub(crate) const RASPI_MEMORY_MB: u32 = 1024;
 

@@ -13,7 +13,6 @@ use std::path::Path;
 pub struct Status {
     /// `uname -r`.
     pub release: Option<String>,
-    /// The job was started.
     pub job_started: bool,
     /// The job's exit status as a shell gives it: 128 + n after signal n.
     pub exit_status: Option<i32>,

@@ -88,8 +88,7 @@ impl Guest {
         let usual = self.board == Board::Usual && self.kernel.arch == Arch::Amd64;
         if self.accel != Accel::VirtualTime || !usual {
             return Err(LabError::Request(
-                "only x86-64 guests in virtual time can be seen instruction by instruction"
-                    .to_owned(),
+                "only x86-64 guests in virtual time can be traced by instruction".to_owned(),
             ));
         }
         self.check_virtual_time()?;

@@ -163,7 +163,7 @@ impl Running {
 }
 
 fn ended_early(error: Option<io::Error>) -> Ended {
-    let after = Err(io::Error::other("the thread did not come to its end"));
+    let after = Err(io::Error::other("the thread did not end"));
     Ended { usage: Usage::default(), counted: Vec::new(), error, notes: Notes::default(), after }
 }
 

@@ -10,7 +10,6 @@ use punctual_testpoint::layout::{ID_UNNAMED, NAMES_MAX};
 /// Sources kept apart: the threads of all processes. What further threads record is counted with
 /// those that had their ring before.
 const SOURCES_KEPT: usize = 65_536;
-/// Findings kept.
 const FINDINGS_KEPT: usize = 64;
 
 /// What all processes gave.

@@ -8,7 +8,7 @@
 //! let before = counters.read()?;
 //! // … the work …
 //! let made = counters.read()?.since(&before);
-//! println!("{} futex calls, {} voluntary switches", made.futex_calls(), made.voluntary);
+//! println!("{} calls, {} voluntary switches", made.all_syscalls(), made.voluntary);
 //! # Ok::<(), punctual_record::StartError>(())
 //! ```
 //!
@@ -189,12 +189,6 @@ impl Counts {
     /// All system calls.
     pub fn all_syscalls(&self) -> u64 {
         self.syscalls.values().sum()
-    }
-
-    /// futex(2) with all its operations, and futex_waitv, futex_wake, futex_wait, futex_requeue.
-    pub fn futex_calls(&self) -> u64 {
-        let numbers = [crate::format::NR_FUTEX, 449, 454, 455, 456];
-        numbers.iter().filter_map(|number| self.syscalls.get(number)).sum()
     }
 }
 

@@ -40,7 +40,6 @@ pub fn group_of(named: &NamedTracepoint) -> Option<Group> {
     ALL.iter().find(same).map(|tracepoint| tracepoint.group)
 }
 
-/// The tracepoints of these groups.
 pub(crate) fn of_groups(groups: &[Group]) -> impl Iterator<Item = &'static Tracepoint> {
     ALL.iter().filter(|tracepoint| groups.contains(&tracepoint.group))
 }

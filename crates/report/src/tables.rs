@@ -28,7 +28,6 @@ pub mod tail;
 pub use cell::{Cell, Tone, Value, verdict_words};
 pub use column::{Column, Face};
 
-/// A table.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     /// What it shows, without its unit: that is the renderer's.

@@ -81,7 +81,9 @@ impl Continuation {
 /// Nobody else writes or continues it.
 fn lock(bundle: &Path) -> Result<File, String> {
     writer::lock(bundle).map_err(|why| match why.kind() {
-        io::ErrorKind::WouldBlock => "its run goes on: end it before continuing it".to_owned(),
+        io::ErrorKind::WouldBlock => {
+            "its run has not ended: end it before continuing it".to_owned()
+        }
         _ => format!("cannot lock it: {why}"),
     })
 }
@@ -98,7 +100,10 @@ fn can_go_on(outcome: &Outcome) -> bool {
 /// Whether it is a run of this experiment that did not reach its end.
 fn check(bundle: &Bundle, plan: &Plan, loaded: &Loaded) -> Result<(), String> {
     if bundle.manifest.origin != "run" {
-        return Err(format!("it is of `{}`: only a run is continued", bundle.manifest.origin));
+        return Err(format!(
+            "it is of `{}`: only bundles of `punctual run` can be continued",
+            bundle.manifest.origin
+        ));
     }
     match &bundle.manifest.ending {
         None => {}
@@ -178,7 +183,6 @@ fn least_count(counts: &[(&str, u64)], measure: &str, threads: usize) -> u64 {
 /// What shows until when a part measured.
 #[derive(Clone, Copy, Default)]
 struct PartTimes {
-    /// When it ended.
     ended: Option<jiff::Timestamp>,
     /// When its statistics were last saved.
     saved: Option<jiff::Timestamp>,

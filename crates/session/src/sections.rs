@@ -209,9 +209,7 @@ fn failed(run: &SectionsRun, stderr: &[u8]) -> Option<Finding> {
         "the command in the guest failed",
     );
     let last = stderr.lines().last().unwrap_or("it printed no error");
-    Some(
-        finding
-            .evidence(format!("exit status {status}: {last}"))
-            .remedy("see whether it did its work; the guest has only what the command names"),
-    )
+    Some(finding.evidence(format!("exit status {status}: {last}")).remedy(
+        "check whether it did its work; the guest has only the files that the command names",
+    ))
 }

@@ -17,7 +17,6 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Its period.
 const PERIOD: &str = "500us";
 /// Samples that are explained.
 const WORST: u32 = 100;

@@ -39,11 +39,6 @@ pub fn monotonic() -> MonotonicNs {
     MonotonicNs(read(libc::CLOCK_MONOTONIC))
 }
 
-/// CPU time that the whole process has used so far (CLOCK_PROCESS_CPUTIME_ID).
-pub fn process_cpu_time() -> Nanos {
-    Nanos(read(libc::CLOCK_PROCESS_CPUTIME_ID))
-}
-
 /// The resolution that the kernel states for a clock (clock_getres(2)): 1 ns with high-resolution
 /// timers, a jiffy without.
 pub fn resolution(clock: Clock) -> Nanos {

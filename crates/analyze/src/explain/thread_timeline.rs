@@ -2,7 +2,7 @@
 
 use super::search::{covering, switched_to};
 use crate::threads::{Lanes, ThreadSpan, WakeMark};
-use punctual_core::event::{Futex, TaskState, Tid};
+use punctual_core::event::{Futex, Group, TaskState, Tid};
 use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
 
 /// A page fault, whose end is not recorded, takes at most this long (a page that must be zeroed, in
@@ -138,13 +138,22 @@ impl ThreadTimeline {
         covering(&self.held, at, |(from, to, _)| (*from, *to)).map(|(.., instead)| *instead)
     }
 
-    /// What it did itself.
+    /// What it did itself, by the group of the event.
     fn does(&mut self, place: u32, event: &Event, open: &mut Open) {
-        let at = event.at;
         if open.ends_fault(event) {
             open.goes_on_page_by_page(event);
-            self.faults.extend(open.fault_until(at));
+            self.faults.extend(open.fault_until(event.at));
         }
+        match event.what.group() {
+            Some(Group::Sched) => self.schedules(place, event, open),
+            Some(Group::Futex | Group::Lock) => self.locks(place, event, open),
+            Some(Group::Fault | Group::Page) => self.needs_memory(place, event, open),
+            _ => {}
+        }
+    }
+
+    fn schedules(&mut self, place: u32, event: &Event, open: &mut Open) {
+        let at = event.at;
         match event.what {
             EventKind::Switch { prev_prio, prev_state, next, .. } if next != self.tid => {
                 self.about.push(place);
@@ -152,29 +161,33 @@ impl ThreadTimeline {
                 open.held = (prev_state == TaskState::Throttled).then_some((at, event.cpu, next));
                 open.leaves(at, prev_state, self);
             }
+            EventKind::PiSetPrio { task, .. } => self.lent.push((at, task)),
+            _ => {}
+        }
+    }
+
+    fn locks(&mut self, place: u32, event: &Event, open: &mut Open) {
+        let at = event.at;
+        let wait = |from, kernel, pi| LockWait { from, to: at, kernel, pi };
+        match event.what {
             EventKind::FutexEnter { op: op @ (Futex::Wait | Futex::LockPi), .. } => {
-                self.lock_events.push(place);
                 open.futex = Some((at, op == Futex::LockPi));
             }
             EventKind::FutexExit { .. } => {
-                self.lock_events.push(place);
-                self.locks.extend(open.futex.take().map(|(from, pi)| LockWait {
-                    from,
-                    to: at,
-                    kernel: false,
-                    pi,
-                }));
+                self.locks.extend(open.futex.take().map(|(from, pi)| wait(from, false, pi)));
             }
-            EventKind::ContentionBegin { .. } => {
-                self.lock_events.push(place);
-                open.kernel = Some(at);
-            }
+            EventKind::ContentionBegin { .. } => open.kernel = Some(at),
             EventKind::ContentionEnd { .. } => {
-                self.lock_events.push(place);
-                let wait = |from| LockWait { from, to: at, kernel: true, pi: false };
-                self.locks.extend(open.kernel.take().map(wait));
+                self.locks.extend(open.kernel.take().map(|from| wait(from, true, false)));
             }
-            EventKind::PiSetPrio { task, .. } => self.lent.push((at, task)),
+            _ => return,
+        }
+        self.lock_events.push(place);
+    }
+
+    fn needs_memory(&mut self, place: u32, event: &Event, open: &mut Open) {
+        let at = event.at;
+        match event.what {
             EventKind::ReclaimBegin { .. } => {
                 self.reclaim_events.push(place);
                 open.reclaim = Some(at);
@@ -334,18 +347,9 @@ impl Open {
     }
 
     fn end(mut self, until: MonotonicNs, timeline: &mut ThreadTimeline) {
-        timeline.locks.extend(self.futex.map(|(from, pi)| LockWait {
-            from,
-            to: until,
-            kernel: false,
-            pi,
-        }));
-        timeline.locks.extend(self.kernel.map(|from| LockWait {
-            from,
-            to: until,
-            kernel: true,
-            pi: false,
-        }));
+        let wait = |from, kernel, pi| LockWait { from, to: until, kernel, pi };
+        timeline.locks.extend(self.futex.map(|(from, pi)| wait(from, false, pi)));
+        timeline.locks.extend(self.kernel.map(|from| wait(from, true, false)));
         timeline.reclaims.extend(self.reclaim.map(|from| (from, until)));
         timeline.held.extend(self.held.map(|(from, _, instead)| (from, until, instead)));
         let fault = self.fault_until(until);

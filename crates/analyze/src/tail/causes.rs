@@ -17,7 +17,6 @@ use std::collections::BTreeMap;
 const FEWEST: usize = 8;
 /// Causes mix below this probability,
 pub const LEVEL: f64 = 0.01;
-/// and from this effect on.
 const EFFECT: f64 = 0.06;
 /// One cause makes the tail from this share on.
 const ONE: f64 = 0.9;

@@ -19,7 +19,6 @@ pub struct Over {
     pub places: Vec<usize>,
     /// How far each is over it.
     pub excesses: Vec<f64>,
-    /// The fit of those.
     pub fit: Gpd,
     /// How good it is.
     pub fit_p: f64,

@@ -38,7 +38,6 @@ impl Was {
     }
 }
 
-/// One thread.
 pub struct Thread {
     pub doing: ThreadState,
     pub since: MonotonicNs,
@@ -172,7 +171,6 @@ impl Thread {
     }
 }
 
-/// All threads.
 pub struct Threads {
     table: HashMap<Tid, Thread>,
     began: MonotonicNs,

@@ -329,7 +329,7 @@ impl Figures {
             (whole(self.min, "min", "the minimum")?, whole(self.max, "max", "the maximum")?);
         let mean = self.avg.ok_or_else(|| absent("avg"))?;
         if !(0.0..=MAX_LATENCY as f64).contains(&mean) {
-            return Err(Malformed::at(0, "its mean is beyond belief"));
+            return Err(Malformed::at(0, "its mean is implausible"));
         }
         Ok((min, mean, max))
     }

@@ -178,7 +178,6 @@ impl Thread {
         self.bins.iter().chain(&self.beyond).map(|(_, n)| n).sum()
     }
 
-    /// All its cycles.
     pub fn cycles(&self) -> u64 {
         self.inside() + self.overflows + self.undistributed
     }
@@ -279,7 +278,7 @@ impl Thread {
             findings.push(
                 Finding::new("source-inconsistent", Severity::Warning, &subject, message)
                     .evidence(evidence)
-                    .remedy("look whether the file was edited or put together from several"),
+                    .remedy("check whether the file was edited or assembled from several"),
             );
         }
         findings
@@ -319,7 +318,7 @@ pub fn bounded(number: u64, bound: u64, what: &str, line: usize) -> Result<u64, 
     if number > bound {
         return Err(Malformed::at(
             line,
-            format!("{what} {number} is beyond belief (more than {bound})"),
+            format!("{what} {number} is implausible (more than {bound})"),
         ));
     }
     Ok(number)

@@ -176,10 +176,7 @@ impl Reading {
         let bound = if matches!(name, "over" | "count") { MAX_COUNT } else { MAX_LATENCY };
         let figures = self.counts(at, figures)?;
         if let Some(figure) = figures.iter().find(|figure| **figure > bound as f64) {
-            return Err(Malformed::at(
-                at,
-                format!("{figure} is more than {bound}, the most that is believed"),
-            ));
+            return Err(Malformed::at(at, format!("{figure} is implausible (more than {bound})")));
         }
         match name {
             "over" => self.over = Some(figures.iter().map(|figure| *figure as u64).collect()),

@@ -211,7 +211,7 @@ fn what_is_not_such_a_file_is_refused_with_its_line() {
             format!("{head}000002 1\t99999999999999999999999\n{foot}"),
             "line 3: 99999999999999999999999 is too large",
         ),
-        (format!("{head}99999999 1\t1\n{foot}"), "line 3: the latency 99999999 is beyond belief"),
+        (format!("{head}99999999 1\t1\n{foot}"), "line 3: the latency 99999999 is implausible"),
         (
             format!("{head}# Total: 000000005 000000008\n{foot}"),
             "line 3: thread 1 has 7 cycles in its rows, not 8",

@@ -444,8 +444,8 @@ impl Reading {
 fn missing_values(thread: &Thread, missing: u64) -> Finding {
     let kept = thread.undistributed == 0;
     let message = match kept {
-        true => "the tool printed not every value: the figures are of those that it printed",
-        false => "the tool printed not every value: there is no distribution",
+        true => "the tool did not print every value: the figures are of those that it printed",
+        false => "the tool did not print every value: there is no distribution",
     };
     Finding::new("values-missing", Severity::Warning, thread.name(), message)
         .evidence(format!("{}: {missing} cycles are missing between its values", thread.name()))

@@ -13,7 +13,6 @@ use crate::{Bundle, BundleError, BundleWriter, Completeness};
 use punctual_core::{CpuSet, Fact, Finding, Nanos, Policy, Severity};
 use std::path::Path;
 
-/// The one phase of an import.
 const PHASE: &str = "imported";
 
 /// Writes the bundle and ends it.

@@ -32,8 +32,6 @@ impl Encoding {
     pub const POINTS: Encoding = Encoding(2);
     /// Events that were decoded before they were stored.
     pub const EVENTS: Encoding = Encoding(3);
-    /// Pages of the kernel's own trace buffer (tracefs `trace_pipe_raw`).
-    pub const TRACEFS: Encoding = Encoding(4);
 }
 
 /// The header of a block.

@@ -251,11 +251,11 @@ impl Recording {
         let mut findings = Vec::new();
         if !self.document.complete {
             let message =
-                "the recording was cut off: its recorder never came to its end, or is still at it";
+                "the recording was cut off: its recorder did not finish, or is still running";
             let finding =
                 Finding::new("recording-cut-off", Severity::Warning, "recording", message);
             findings.push(
-                finding.remedy("what is there is whole; events of the last moments are missing"),
+                finding.remedy("the rest is complete; the events of the last moments are missing"),
             );
         }
         let missing =

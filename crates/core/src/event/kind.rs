@@ -2,7 +2,7 @@
 //! kernel).
 
 use super::{FunctionId, Group, PointId, RecordBytes, StackId, Tid, TracepointId};
-use crate::{MonotonicNs, Nanos};
+use crate::MonotonicNs;
 use serde::{Deserialize, Serialize};
 
 /// Why a task left its CPU: `prev_state` of sched_switch.
@@ -252,19 +252,12 @@ impl EventKind {
             EventKind::Frequency { .. } => ("cpu_frequency", Some(Group::Frequency)),
             EventKind::Tracepoint { .. } => ("tracepoint", None),
             EventKind::Interrupted { .. } => ("interrupted", None),
-            EventKind::Unthrottled { .. } => ("released", None),
+            EventKind::Unthrottled { .. } => ("unthrottled", None),
             EventKind::Stack { .. } => ("stack", None),
             EventKind::Point { .. } => ("point", None),
             EventKind::Call { .. } => ("call", None),
             EventKind::Sample { .. } => ("sample", None),
             EventKind::Lost { .. } => ("lost", None),
-        }
-    }
-    /// The latency of a sample's mark at `end`.
-    pub fn sample_latency(&self, end: MonotonicNs) -> Option<Nanos> {
-        match self {
-            EventKind::Sample { due, .. } => Some(Nanos(end.0.saturating_sub(due.0))),
-            _ => None,
         }
     }
 }

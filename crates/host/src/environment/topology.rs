@@ -105,12 +105,6 @@ impl Topology {
             .iter()
             .find(|node| node.cpus.known().is_some_and(|cpus| cpus.contains(cpu)))
     }
-
-    /// Caches of a level that a CPU shares with others.
-    pub fn caches_of(&self, cpu: usize, level: u32) -> impl Iterator<Item = &Cache> {
-        let caches = self.caches.known().map(Vec::as_slice).unwrap_or_default();
-        caches.iter().filter(move |cache| cache.level == level && cache.shared.contains(cpu))
-    }
 }
 
 fn list(files: &dyn Files, path: &str) -> Fact<CpuSet> {

@@ -11,7 +11,6 @@ use punctual_core::CpuSet;
 pub struct OtherCpuset {
     /// Its directory.
     pub path: String,
-    /// Its CPUs.
     pub cpus: CpuSet,
     /// What it claims: `exclusive`, or the kind of its partition; `None` for one that shares its
     /// CPUs.

@@ -215,7 +215,8 @@ impl Maker<'_> {
         match others.first() {
             Some(other) => {
                 let reason = format!(
-                    "{} (CPUs {}) shares CPUs with both halves: they are not exclusive",
+                    "{} (CPUs {}) shares CPUs with both cgroups of the partition: they are not \
+                     exclusive",
                     other.path, other.cpus
                 );
                 plan.skipped.push(Skipped { tweak: "cpu_exclusive".into(), reason });
@@ -240,7 +241,7 @@ impl Maker<'_> {
             let silent = draft.writes.is_empty()
                 && !plan.skipped.iter().any(|skipped| skipped.tweak == tweak.name);
             if silent {
-                plan.skipped.push(skip("nothing to change: it is so already"));
+                plan.skipped.push(skip("nothing to change: already set"));
             }
             let steps = draft.writes.into_iter().map(|(about, write)| Step {
                 name: tweak.name.into(),
@@ -280,7 +281,7 @@ impl Maker<'_> {
         if self.machine.cpusets.is_v1() {
             for other in others::cpusets_of_others(self.files, &self.machine.cpusets)? {
                 if other.cpus.is_subset(&self.machine.rt) {
-                    let why = "has no other CPUs: unplugging would drive its tasks out";
+                    let why = "has no other CPUs: unplugging would force its tasks out";
                     return Ok(Err(format!(
                         "CPU {cpu} is not unplugged: the cpuset {} {why}",
                         other.path

@@ -157,7 +157,6 @@ fn number(name: &str) -> Option<u32> {
     digits.parse().ok().filter(|_| digits.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The name of the next journal.
 pub(super) fn next_name(store: &dyn Store) -> Result<String, JournalError> {
     let names = store.names().map_err(in_store(store, "list", ""))?;
     // Those put aside keep their number, so that no two ever share one.

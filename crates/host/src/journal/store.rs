@@ -88,7 +88,7 @@ impl Directory {
         } else if meta.uid() != own {
             "another user owns it"
         } else if meta.mode() & 0o022 != 0 {
-            "others can write in it"
+            "others may write to it"
         } else {
             return Ok(());
         };
@@ -212,7 +212,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let error = Directory::at(place.path()).lock().unwrap_err().to_string();
-        assert!(error.ends_with("cannot be trusted: others can write in it"), "{error}");
+        assert!(error.ends_with("cannot be trusted: others may write to it"), "{error}");
     }
 
     #[test]

@@ -107,7 +107,6 @@ pub struct State {
     pub mounted: bool,
 }
 
-/// The kernel.
 pub struct Kernel {
     pub state: RefCell<State>,
 }

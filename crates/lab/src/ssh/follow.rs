@@ -134,7 +134,6 @@ pub fn resume(
     RemoteRun { to, directory, sent: None, output, reconnect_timeout }.follow(connection, watch)
 }
 
-/// One run, from here.
 struct RemoteRun<'a> {
     to: &'a Destination,
     directory: RemoteDirectory,

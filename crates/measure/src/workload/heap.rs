@@ -185,7 +185,7 @@ impl Heap {
                 bounds.left.saturating_sub(self.take(bounds.limit, round, helper, writers, stop));
             if helper.shared_memory.head().failed > 0 {
                 return Err(io::Error::other(
-                    "malloc gave nothing: is there a limit on memory (ulimit -v, a cgroup; with \
+                    "malloc failed: is there a limit on memory (ulimit -v, a cgroup; with \
                      `mlockall`, ulimit -l)?",
                 ));
             }

@@ -114,7 +114,6 @@ struct Found {
     departures: u64,
     /// Interrupts around the loop, while the kernel's file was read.
     around: u64,
-    /// All that was counted.
     counted: Counts,
     /// Times that something was counted while the counts were read: in no gap.
     meanwhile: u64,

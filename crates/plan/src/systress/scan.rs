@@ -9,7 +9,6 @@
 use crate::notes::Notes;
 use crate::text::{At, Span};
 
-/// The stanzas that there are.
 pub(super) const STANZAS: [&str; 3] = ["main", "timer_thread", "program"];
 
 const SHAPE: &str = "a stanza is `NAME` or `NAME[INDEX]`, then `{`, a property on each line, and \

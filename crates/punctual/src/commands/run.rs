@@ -39,16 +39,16 @@ use std::path::{Path, PathBuf};
 pub struct Args {
     /// The experiment: TOML, or a systress .cfg
     file: PathBuf,
-    #[command(flatten)]
-    common: Common,
-    /// Go on in this bundle if its run was cut off (a power failure, kill -9) or interrupted, with
-    /// the same experiment; the gap is shown, figures are over all parts. Without such a bundle,
-    /// begin it
+    /// Continue the run in this bundle if it was cut off (power failure, kill -9), interrupted or
+    /// failed, with the same experiment; figures are over all parts, and the gap is shown. If there
+    /// is no such bundle, start it
     #[arg(long = "continue", value_name = "BUNDLE", conflicts_with = "output")]
     continued: Option<PathBuf>,
     /// Ignore unknown sections and keys, with a warning
     #[arg(long)]
     allow_unknown: bool,
+    #[command(flatten)]
+    common: Common,
     /// End when this process, which started this one, ends
     #[arg(long, hide = true, value_name = "PID")]
     child_of: Option<u32>,

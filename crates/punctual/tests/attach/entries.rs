@@ -7,7 +7,6 @@ pub fn measure(summary: &Value) -> &Value {
     &summary["phases"][0]["measures"][0]
 }
 
-/// One of its tables.
 pub fn table<'v>(summary: &'v Value, name: &str) -> &'v Value {
     let tables = measure(summary)["notes"]["tables"].as_array().unwrap();
     let found = tables.iter().find(|one| one["name"] == name);

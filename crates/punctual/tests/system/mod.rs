@@ -60,7 +60,6 @@ pub fn turn(test: &str) -> Option<Turn> {
     Some(turn)
 }
 
-/// All CPUs that are online.
 pub fn online() -> CpuSet {
     Root::system()
         .read_trimmed("/sys/devices/system/cpu/online")

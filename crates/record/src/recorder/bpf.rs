@@ -34,7 +34,6 @@ pub(super) struct BpfRecorder {
     stacks: Option<Stacks>,
 }
 
-/// With BTF.
 pub(super) const BTF: &str = "BPF (BTF tracepoints)";
 /// Without.
 pub(super) const TRACEPOINT: &str = "BPF (tracepoint formats)";

@@ -41,7 +41,6 @@ pub struct Breakdown {
     not_shown: usize,
 }
 
-/// One sample.
 #[derive(Clone, Debug, Serialize)]
 struct Sample {
     title: String,

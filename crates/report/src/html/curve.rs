@@ -23,7 +23,6 @@ pub struct Curve {
     pub resolution: i64,
     /// Their width in the body of the curve, after reduction.
     pub body_width: i64,
-    /// The bins.
     pub bins: Vec<Bin>,
     /// Samples with negative latency: in no bin.
     pub negative: u64,

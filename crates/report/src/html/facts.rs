@@ -17,19 +17,16 @@ const MAX_ENTRIES: usize = 64;
 /// What distinguishes the entries of a list; entries that differ in nothing else are shown as one.
 const IDENTITIES: [&str; 3] = ["cpu", "node", "shared"];
 
-/// A line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Line {
     /// Where it stands: `Kernel`, `Tick`, `Hz`.
     pub path: Vec<String>,
-    /// What is known of it.
     pub known: Known,
 }
 
 /// What is known of a fact.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Known {
-    /// Its value.
     Value(String),
     /// It could not be had.
     Unavailable(String),

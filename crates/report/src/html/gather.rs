@@ -55,9 +55,7 @@ pub struct Line<'a> {
     pub full: String,
     /// How its curves are drawn.
     pub style: Style,
-    /// Its phase.
     pub phase: &'a Phase,
-    /// The series.
     pub series: &'a Series,
     /// Its figures.
     pub summary: &'a SeriesSummary,

@@ -32,7 +32,6 @@ pub struct Header {
     bundles: Option<Table>,
 }
 
-/// A key figure.
 #[derive(Serialize)]
 struct KeyFigure {
     label: &'static str,

@@ -6,7 +6,6 @@ use super::gather::Content;
 use super::percentiles::PER_DECADE;
 use serde::Serialize;
 
-/// The scale.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Scale {
     /// The finest width (ns) in which all curves can be compared.

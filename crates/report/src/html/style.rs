@@ -15,7 +15,6 @@ pub const DASHES: [&str; 3] = ["", "7 3", "2 2"];
 /// The looks of a curve.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Style {
-    /// The hue.
     pub hue: usize,
     /// The dash pattern.
     pub dash: usize,

@@ -7,12 +7,10 @@ use crate::tables::{self, Face, Tone, Value};
 use punctual_core::Nanos;
 use serde::Serialize;
 
-/// A table.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Table {
     /// What it shows, for eyes and screen readers.
     pub caption: String,
-    /// The columns.
     pub columns: Vec<Column>,
     /// The rows; the first cell of each is its header.
     pub rows: Vec<Vec<Cell>>,
@@ -20,7 +18,6 @@ pub struct Table {
     pub sortable: bool,
 }
 
-/// A column.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Column {
     /// Its heading.
@@ -31,10 +28,8 @@ pub struct Column {
     pub numeric: bool,
 }
 
-/// A cell.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Cell {
-    /// Its text.
     pub text: String,
     /// A second, smaller line.
     pub sub: Option<String>,
@@ -74,22 +69,18 @@ pub struct Show {
 /// A label.
 #[derive(Clone, Debug, Serialize)]
 pub struct Badge {
-    /// Its text.
     pub text: String,
     /// `good`, `bad`, `warn` or empty.
     pub class: &'static str,
 }
 
 impl Column {
-    /// A column of texts.
     pub fn text(title: &str) -> Column {
         Column { title: title.to_owned(), meaning: None, numeric: false }
     }
-    /// A column of figures.
     pub fn figures(title: &str) -> Column {
         Column { title: title.to_owned(), meaning: None, numeric: true }
     }
-    /// With its meaning.
     pub fn meaning(mut self, meaning: &str) -> Column {
         self.meaning = Some(meaning.to_owned());
         self
@@ -97,7 +88,6 @@ impl Column {
 }
 
 impl Cell {
-    /// A text.
     pub fn text(text: impl Into<String>) -> Cell {
         Cell { text: text.into(), ..Cell::default() }
     }
@@ -105,7 +95,6 @@ impl Cell {
     pub fn figure(text: impl Into<String>, value: f64) -> Cell {
         Cell { text: text.into(), sort: Some(value), ..Cell::default() }
     }
-    /// A count.
     pub fn count(n: u64) -> Cell {
         Cell::figure(crate::format::count(n), n as f64)
     }

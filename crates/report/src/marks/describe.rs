@@ -7,7 +7,6 @@ use punctual_core::event::{Futex, PointKind};
 use punctual_core::{Event, EventKind, MonotonicNs, Names, Tid};
 use std::borrow::Cow;
 
-/// The marks of one event.
 pub fn describe<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
     match event.what {
         EventKind::Switch { .. }

@@ -82,7 +82,6 @@ pub fn verdict_words(verdict: VerdictWord) -> (&'static str, &'static str) {
     }
 }
 
-/// A cell.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
     pub value: Value,

@@ -32,11 +32,9 @@ pub struct Column {
 }
 
 impl Column {
-    /// A column of texts.
     pub fn text(heading: impl Into<String>, dispensable: u8) -> Column {
         Column { heading: heading.into(), dispensable, ..Column::default() }
     }
-    /// A column of figures.
     pub fn figures(heading: impl Into<String>, dispensable: u8) -> Column {
         Column { numeric: true, ..Column::text(heading, dispensable) }
     }

@@ -32,7 +32,6 @@ pub struct PendingWindows {
     pub functions: BTreeSet<u64>,
 }
 
-/// What there is to write.
 pub struct PendingWrites {
     pub fresh: BTreeMap<u64, Window>,
     pub gone: Vec<u64>,

@@ -13,7 +13,6 @@ pub struct WorstSet {
     pub counts: SeriesWindows,
 }
 
-/// A window that is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeptWindow {
     /// The latency of the sample.

@@ -24,7 +24,8 @@ impl Require {
     pub fn parse(text: &str) -> Result<Require, String> {
         let wrong = || {
             format!(
-                "`{text}` is not such a requirement\nhelp: write `max < 20000 instructions` \
+                "`{text}` is not a requirement on sections or latencies\nhelp: write `max < 20000 \
+                instructions` \
                  or `max < 100us`"
             )
         };

@@ -95,7 +95,8 @@ impl Directory {
     /// It is not the directory of a lab.
     pub fn join(path: &Path) -> Result<Directory, Failure> {
         if !path.join(LOCK).exists() {
-            let why = "it is not the directory of a lab: `punctual lab run --prepare` makes one";
+            let why = "it is not the directory of a lab: `punctual lab run FILE -o DIR --on none` \
+                       makes one";
             return Err(Failure::refused(format!("{}: {why}", path.display())));
         }
         let program = sum_of_file(Path::new("/proc/self/exe"))

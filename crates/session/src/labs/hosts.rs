@@ -21,7 +21,6 @@ pub struct Hosts {
 pub enum Next {
     /// It is begun again, for the reason given.
     Again(String),
-    /// It has failed.
     Failed,
 }
 
@@ -50,7 +49,6 @@ impl Hosts {
         (0..self.hosts.len()).find(|host| !self.gone[*host] && !busy(*host))
     }
 
-    /// The name of one.
     pub fn name(&self, host: usize) -> &str {
         &self.hosts[host].plan.host
     }

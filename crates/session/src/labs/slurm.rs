@@ -156,7 +156,7 @@ impl Cluster<'_> {
                     if let Some(task) = stuck.filter(|_| !held) {
                         held = true;
                         progress.say(&format!(
-                            "Slurm holds tasks: {}; `scontrol release {}` lets them go on",
+                            "Slurm holds tasks: {}; `scontrol release {}` releases them",
                             task.place, self.name
                         ));
                     }

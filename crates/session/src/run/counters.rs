@@ -7,7 +7,6 @@ use punctual_record::perf::Total;
 
 /// A thread that measured.
 pub struct Thread<'a> {
-    /// Its name.
     pub name: &'a str,
     /// What its counters held, in the order of the events.
     pub totals: &'a [Result<Total, String>],

@@ -15,7 +15,6 @@ use std::io;
 pub struct MeasureRun {
     /// The places of its series among those of the phase.
     pub series: std::ops::Range<usize>,
-    /// The thread of each of them.
     pub threads: Vec<usize>,
     state: State,
 }

@@ -88,7 +88,6 @@ impl Held {
         }
     }
 
-    /// Its CPUs.
     pub fn cpus(&self) -> &CpuSet {
         &self.note.cpus
     }

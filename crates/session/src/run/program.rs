@@ -152,7 +152,7 @@ impl ProgramRun {
                 let until = clock::monotonic() + START_TIMEOUT;
                 while programs::state(*pid as u32) != Some('T') {
                     if clock::monotonic() > until {
-                        return Err(text("its process did not begin within 5 s".to_owned()));
+                        return Err(text("its process did not start within 5 s".to_owned()));
                     }
                     std::thread::sleep(POLL_INTERVAL);
                 }
@@ -160,7 +160,7 @@ impl ProgramRun {
                 watched.map_err(|why| text(why.to_string()))?;
             }
             Source::Command { pid: None, .. } => {
-                return Err(text("its process did not begin".to_owned()));
+                return Err(text("its process did not start".to_owned()));
             }
         }
         Ok(())

@@ -12,7 +12,6 @@ use punctual_sys::attributes;
 
 /// The state of a run.
 pub struct Run<'a> {
-    /// The plan.
     pub plan: &'a Plan,
     /// The bundle's writer.
     pub writer: BundleWriter,

@@ -9,7 +9,6 @@ use std::time::Duration;
 /// The maximum number of texts of a request.
 const TEXTS_MAX: usize = 64;
 
-/// What to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RunRequest {
     /// How long the run goes on and its bundle waits with nobody connected.

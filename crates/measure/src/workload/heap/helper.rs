@@ -316,9 +316,10 @@ fn image() -> Result<File, String> {
     let mut bytes = Vec::new();
     let unpacked = flate2::read::ZlibDecoder::new(PROGRAM).read_to_end(&mut bytes);
     if unpacked.is_err() || bytes.is_empty() {
-        return Err("this punctual was built without the program that meets the machine's own \
-                    allocator"
-            .to_owned());
+        return Err(
+            "this punctual was built without the program that uses the machine's own allocator"
+                .to_owned(),
+        );
     }
     // Linux 6.3 has vm.memfd_noexec, and a flag against it that older ones refuse.
     const EXEC: libc::c_uint = 0x10;

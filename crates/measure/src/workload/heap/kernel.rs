@@ -211,7 +211,7 @@ pub fn validations(
             let what = if event == PAGES {
                 "pages allocated for the blocks"
             } else {
-                "page faults that the blocks took"
+                "page faults of the blocks"
             };
             let counted = match counted {
                 Ok(counted) => counted,
@@ -243,7 +243,7 @@ pub fn validations(
                 .more(OWN, "first uses of the allocator's, the library's and the stack's own pages")
                 .more(
                     calls(BRK),
-                    "books behind the last block, each time that the heap grew (brk)",
+                    "metadata behind the last block, each time that the heap grew (brk)",
                 );
             if !touched {
                 let headers = counted.requests.min(counted.pages);
@@ -256,7 +256,7 @@ pub fn validations(
             }
             if !is_glibc {
                 let others =
-                    "other allocators keep books of their own, and ask for more than they need";
+                    "other allocators keep their own metadata, and request more than they need";
                 tolerance = tolerance
                     .fewer(counted.pages / 64, "pages that the allocator may have had before")
                     .any_more(others);

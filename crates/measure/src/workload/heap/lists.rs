@@ -134,8 +134,8 @@ impl Lists {
             );
         }
         if let Some(r) = of_own(|own| own.cpu_time) {
-            let title = "rank correlation of a list's pages and the CPU time of its program, in \
-                         which nobody else's is";
+            let title = "rank correlation of a list's pages and the CPU time of its program, \
+                         which excludes other tasks";
             figures.push(
                 Figure::new("pages-cpu-time-correlation", title, r, "ratio").of(own.len() as u64),
             );

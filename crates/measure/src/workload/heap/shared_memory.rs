@@ -18,7 +18,6 @@ pub const FRESH: u32 = 2;
 pub const LOCK: u32 = 4;
 /// No transparent huge pages: a page is a page.
 pub const SMALL_PAGES: u32 = 8;
-/// It ends.
 pub const END: u32 = 16;
 /// It runs on one CPU, and need not ask which.
 pub const ONE_CPU: u32 = 32;
@@ -60,7 +59,6 @@ pub struct Head {
     libc: [u8; 32],
 }
 
-/// `struct block`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Block {

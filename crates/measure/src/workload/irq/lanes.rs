@@ -44,7 +44,6 @@ pub struct InterruptCounts {
     pub skipped: u64,
 }
 
-/// Which hops there are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hops {
     /// To handler, to expiry, to thread, whole.
@@ -114,7 +113,6 @@ impl Lanes {
         self.left
     }
 
-    /// The CPUs that handled them.
     pub fn handled_on(&self) -> CpuSet {
         let is_set = |cpu: &usize| self.handled_on[cpu / 64] & 1 << (cpu % 64) != 0;
         (0..punctual_core::cpuset::MAX_CPUS).filter(is_set).collect()

@@ -14,7 +14,6 @@ use punctual_record::perf::{Counter, Whom};
 /// handler.
 const COUNTED: u64 = 100;
 
-/// All notes.
 pub fn notes(waiter: &mut Waiter) -> Notes {
     let mut notes = Notes { clock_cost: Fact::Known(clock_cost(&Monotonic)), ..Notes::default() };
     figures(waiter, &mut notes);
@@ -30,7 +29,7 @@ pub fn notes(waiter: &mut Waiter) -> Notes {
                 book.passed,
                 "instants that had passed when the thread went to sleep: no timer is needed",
             )
-            .fewer(missed, "times that the kernel left the BPF program out");
+            .fewer(missed, "times that the kernel skipped the BPF program");
         let source = "timer:hrtimer_expire_entry, of this thread and this very instant";
         let what = "timers of this thread that expired";
         notes.validations.push(Validation::compare(what, book.taken, counted, source, tolerance));
@@ -78,8 +77,8 @@ fn figures(waiter: &Waiter, notes: &mut Notes) {
     if let Ok(stamps) = &waiter.stamps
         && let Ok(cost) = stamps.cost()
     {
-        let title = "what a stamp costs in the handler: reading the clock and writing, the way \
-                     into the BPF program left out";
+        let title = "cost of a time stamp in the handler: reading the clock and writing, without \
+                     the entry into the BPF program";
         notes.figures.push(Figure::new("stamp-cost", title, cost.ns() as f64, "ns"));
     }
 }
@@ -145,19 +144,19 @@ fn findings(waiter: &Waiter, notes: &mut Notes) {
     };
     if book.early > 0 {
         let message = "timers were served by interrupts that had begun before they expired: these \
-                       samples are in expiry-to-thread and whole alone";
+                       samples are only in the series `expiry-to-thread` and `whole`";
         note("irq-served-early", message, format!("{} of {}", book.early, book.taken));
     }
     if book.mixed > 0 {
         let message = "interrupts came together with others of the same kind: these samples are \
-                       in whole alone";
+                       only in the series `whole`";
         note("irq-mixed", message, format!("{} of {}", book.mixed, book.taken));
     }
     if let Some(threads) =
         handled_by(waiter).filter(|_| matches!(waiter.way, Trigger::Raised { .. }))
     {
-        let message = "the device's handler runs in a thread: what is stamped is the handler that \
-                       wakes it, and handler-to-thread holds it";
+        let message = "the device's handler runs in a thread: the time stamp is of the handler \
+                       that wakes it, and handler-to-thread includes it";
         let own = waiter.scheduling;
         note("irq-threaded", message, format!("{threads}; the thread that waits is {own}"));
     }
@@ -204,8 +203,8 @@ fn by_perf(waiter: &mut Waiter) -> Option<Validation> {
          count"
     );
     let tolerance = Tolerance::EXACT
-        .more(around, "while perf was switched on and off")
-        .more(stamps.missed(), "times that the kernel left the BPF program out")
+        .more(around, "while the perf counters were enabled and disabled")
+        .more(stamps.missed(), "times that the kernel skipped the BPF program")
         .either(2, "one at each end may be in one count and not yet in the other");
     let what = "handlers entered, in a separate segment";
     Some(

@@ -188,7 +188,7 @@ impl Observer for Watch {
                 )
                 .more(
                     stamps.missed(),
-                    "times that the kernel left the BPF program out, because it was running",
+                    "times that the kernel skipped the BPF program, which was already running",
                 )
                 .either(
                     shootdowns,

@@ -27,7 +27,6 @@ pub struct Account {
 type Thread = (usize, Waits, Outcome);
 
 impl Account {
-    /// All notes.
     pub fn notes(&self) -> Notes {
         let mut outcomes =
             std::mem::take(&mut *self.outcomes.lock().unwrap_or_else(PoisonError::into_inner));
@@ -100,8 +99,8 @@ impl Account {
         };
         let source = "perf_event_open: software event context-switches, each thread";
         let around = counted().map(|counted| counted.around).sum();
-        let tolerance =
-            Tolerance::EXACT.more(around, "switches while perf was switched on and off");
+        let tolerance = Tolerance::EXACT
+            .more(around, "switches while the perf counters were enabled and disabled");
         let what = "context switches in a segment (getrusage)";
         Validation::compare(what, claimed, Fact::from(by_perf), source, tolerance)
             .explain("some rounds after the measured ones, because counting slows them down")

@@ -33,7 +33,7 @@ pub struct Counted {
     /// Context switches, by perf and by the kernel's own count.
     pub switches: Result<u64, String>,
     pub own_switches: u64,
-    /// The kernel's own count of those while perf was switched on and off.
+    /// The kernel's own count of those while the perf counters were enabled and disabled.
     pub around: u64,
     /// Calls of futex(2) that were made to see whether the counter counts.
     pub probes: u64,

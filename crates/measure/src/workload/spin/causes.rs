@@ -73,9 +73,7 @@ const NMI: usize = EVENTS.len() - 1;
 pub struct Counts {
     /// Switches of the scheduler.
     pub switches: u64,
-    /// Softirqs.
     pub softirqs: u64,
-    /// Interrupts.
     pub interrupts: u64,
     /// Handlers of non-maskable interrupts: one may have several.
     pub nmis: u64,
@@ -145,7 +143,6 @@ impl Seen {
     }
 }
 
-/// The cause of its largest part.
 pub fn largest(parts: &[i64; Cause::ALL.len()]) -> Cause {
     let most = Cause::ALL.into_iter().max_by_key(|cause| parts[*cause as usize]);
     most.unwrap_or(Cause::Unknown)

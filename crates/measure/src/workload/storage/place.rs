@@ -64,7 +64,6 @@ impl Place {
         self.device.and_then(device_counts).ok_or_else(none)
     }
 
-    /// The file of those counts.
     pub fn counts_file(&self) -> String {
         self.device.map_or_else(|| "no device".to_owned(), stat_file)
     }

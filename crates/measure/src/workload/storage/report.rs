@@ -33,10 +33,10 @@ pub fn of(
     ));
     let size = record_file.size().map_err(|why| why.to_string());
     let explanation = match count.restarts {
-        0 => "the farthest that was written to".to_owned(),
+        0 => "the largest offset written".to_owned(),
         restarts => format!(
-            "the farthest that was written to; it began again {restarts} times, over what was \
-             there"
+            "the largest offset written; writing restarted at 0 {restarts} times, over existing \
+             data"
         ),
     };
     let size = Validation::compare(
@@ -49,7 +49,7 @@ pub fn of(
     notes.validations.push(size.explain(explanation));
     for (name, value, title) in [
         ("records", count.records, "records (batches, of the writer) that were tried"),
-        ("bytes", count.bytes, "bytes that the kernel took"),
+        ("bytes", count.bytes, "bytes that the kernel accepted"),
     ] {
         notes.figures.push(Figure::new(
             name,
@@ -59,7 +59,7 @@ pub fn of(
         ));
     }
     if count.restarts > 0 {
-        let title = "how often the file began again at `file_max`";
+        let title = "how often writing restarted at 0, at `file_max`";
         notes.figures.push(Figure::new("file-restarts", title, count.restarts as f64, "count"));
     }
     if count.failed > 0 {

@@ -87,7 +87,6 @@ impl SwitchCounts {
     }
 }
 
-/// All notes.
 pub fn notes(leader: &mut Leader) -> Notes {
     // Tasks that wait by yielding let no grace period of RCU end on PREEMPT_RT, whose timers expire
     // in a thread of low priority (ktimers); perf_event_open(2) waits for one. From here on

@@ -86,7 +86,6 @@ impl HandoffMechanism {
         }
     }
 
-    /// Hands over.
     #[inline(always)]
     pub fn hand_over(&self, shared_memory: &SharedMemory, next: usize) {
         let slot = shared_memory.slot(next);

@@ -22,9 +22,7 @@ const ENDING: Duration = Duration::from_secs(2);
 
 /// What all tasks of a ring share.
 pub struct Ring {
-    /// The memory.
     pub shared_memory: SharedMemory,
-    /// The mechanism.
     pub handoff: HandoffMechanism,
     /// The CPU of each task.
     pub places: Vec<CpuSet>,

@@ -19,7 +19,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 /// Where a memfd's offset begins again.
 pub const MEMFD_SIZE: i64 = 1 << 20;
 
-/// A mechanism that is open.
 pub enum OpenMechanism {
     /// Nothing is written.
     Clock,
@@ -40,7 +39,6 @@ pub enum OpenMechanism {
     Memfd(File),
     /// io_uring, and what it writes to.
     Uring(Box<Uring>, File),
-    /// A uprobe.
     Uprobe(Box<OwnProbe>),
     /// A program with LTTng's tracepoints.
     Lttng(Box<Lttng>),

@@ -40,7 +40,6 @@ impl Stored {
         read(&self.counter).map(|now| now.saturating_sub(self.before))
     }
 
-    /// Who counted.
     pub fn source(&self) -> String {
         format!("the module's own counter, {}", self.counter.display())
     }

@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 /// CPUs shown; a window of a machine with hundreds shows those where most happened.
 const MAX_CPUS: usize = 32;
 
-/// Adds them.
 pub fn add(build: &mut Build<'_>) {
     let mut others: BTreeMap<u16, [Vec<Item>; 2]> = BTreeMap::new();
     let mut devices: BTreeMap<String, Vec<Item>> = BTreeMap::new();

@@ -20,13 +20,11 @@ pub enum Look {
     Blocked,
     /// Any other state.
     Other,
-    /// Unknown.
     Unknown,
     /// A device's interrupt.
     Interrupt,
     /// An interrupt vector of the CPU.
     Vector,
-    /// A softirq.
     Softirq,
     /// A timer's handler.
     Timer,
@@ -49,7 +47,6 @@ pub enum Look {
 }
 
 impl Look {
-    /// Its number.
     pub fn number(self) -> u8 {
         match self {
             Look::Hue(hue) => hue,
@@ -84,7 +81,6 @@ pub struct Item {
     pub length: i64,
     /// Which row of its lane.
     pub row: usize,
-    /// How it looks.
     pub look: Look,
     /// Its name, by number.
     pub word: usize,
@@ -95,7 +91,6 @@ pub struct Item {
 }
 
 impl Item {
-    /// Its end.
     pub fn end(&self) -> i64 {
         self.from.saturating_add(self.length)
     }

@@ -15,7 +15,6 @@ pub enum Kind {
     Values,
 }
 
-/// A lane.
 #[derive(Clone, Debug, Serialize)]
 pub struct Lane {
     /// The CPU, thread or device that it belongs to; lanes of one group stand together.

@@ -29,7 +29,6 @@ struct Own {
     values: BTreeMap<(PointId, u8), Vec<Item>>,
 }
 
-/// Adds them.
 pub fn add(build: &mut Build<'_>) {
     let mut own: BTreeMap<Tid, Own> = BTreeMap::new();
     for mark in build.material.marks {

@@ -29,7 +29,6 @@ struct Sample {
     series: u32,
 }
 
-/// The latest samples.
 #[derive(Default)]
 pub struct LatestSamples(BinaryHeap<Reverse<Sample>>);
 

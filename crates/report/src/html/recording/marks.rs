@@ -21,7 +21,6 @@ struct Window<'a> {
 }
 
 impl<'a> InWindows<'a> {
-    /// Of these windows.
     pub fn new(names: &'a Names, windows: &[(MonotonicNs, MonotonicNs)]) -> InWindows<'a> {
         let window = |(from, to): &(MonotonicNs, MonotonicNs)| Window {
             from: *from,

@@ -19,7 +19,6 @@ pub fn recordings<'a>(
     labelled.filter_map(|(input, label)| Some((label.as_str(), input.recording?))).collect()
 }
 
-/// Their sections.
 pub fn sections(recordings: &[(&str, &Digest)], rows: usize) -> Vec<Section> {
     let label = |label: &str| if recordings.len() > 1 { label.to_owned() } else { String::new() };
     recordings.iter().map(|(of, digest)| Section::of(digest, label(of), rows)).collect()

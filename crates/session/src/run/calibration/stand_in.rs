@@ -92,7 +92,6 @@ pub struct StandIn {
 }
 
 impl StandIn {
-    /// Starts it.
     pub fn start(setup: &Setup<'_>) -> Result<StandIn, String> {
         let (stop, cpus) = (Arc::<Stop>::default(), CpuSet::single(setup.cpu));
         let shape = SeriesShape {
@@ -174,7 +173,6 @@ impl StandIn {
         taken
     }
 
-    /// Ends it.
     pub fn end(self) {
         self.stop.ask();
         while !self.running.is_finished() {

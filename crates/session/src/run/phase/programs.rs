@@ -32,7 +32,6 @@ impl Controller<'_, '_, '_> {
         )
     }
 
-    /// The measures that are programs.
     pub(super) fn program_measures(&self) -> impl Iterator<Item = &MeasurePlan> {
         let measures = self.phase.measures.iter();
         measures.filter(|measure| matches!(measure.workload, Workload::Program(_)))
