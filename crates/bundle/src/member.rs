@@ -231,8 +231,8 @@ impl Member {
         self.replace(&self.json(value)?)
     }
 
-    /// The same for a document without which nothing else can be read: after a power failure the old
-    /// one or the new one is there, whole.
+    /// The same for a document without which nothing else can be read: after a power failure the
+    /// old one or the new one is there, whole.
     pub fn replace_json_durably(&self, value: &impl Serialize) -> Result<(), BundleError> {
         let text = self.json(value)?;
         self.replace_with(|out| {

@@ -42,8 +42,8 @@ pub fn lock(directory: &Path) -> io::Result<File> {
     Ok(opened)
 }
 
-/// Removes what a writer left that was killed before its first file: a directory with nothing in it,
-/// or with a part of that file. Whether it did.
+/// Removes what a writer left that was killed before its first file: a directory with nothing in
+/// it, or with a part of that file. Whether it did.
 pub fn remove_unbegun(directory: &Path) -> bool {
     // Of a writer that is at work it is not the time.
     let Ok(_lock) = lock(directory) else { return false };
