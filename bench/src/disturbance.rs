@@ -3,6 +3,7 @@
 //! `cyclictest --breaktrace` keeps until it breaks) and spliced into files (what trace-cmd does).
 //! Rounds are interleaved; each way is compared with the bare rounds of the same instrument.
 
+pub mod attached;
 pub mod beside;
 
 use crate::Args;

@@ -60,7 +60,7 @@ fn compare(args: &Args) -> Result<(), String> {
     let mut results = serde_json::Map::new();
     results.insert("machine".into(), write::machine());
     results.insert("quick".into(), args.quick.into());
-    let parts: [Part; 18] = [
+    let parts: [Part; 19] = [
         ("cost_of_the_loop", |args| cost::measure(args.quick)),
         ("one_millisecond", rounds::one_millisecond),
         ("twenty_microseconds", rounds::twenty_microseconds),
@@ -69,6 +69,7 @@ fn compare(args: &Args) -> Result<(), String> {
         ("recording", recording::measure),
         ("disturbance", disturbance::measure),
         ("disturbance_beside", disturbance::beside::measure),
+        ("disturbance_attached", disturbance::attached::measure),
         ("disturbance_rt", disturbance_rt::measure),
         ("syscall", syscall::measure),
         ("switch", switch::measure),

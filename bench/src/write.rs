@@ -104,7 +104,10 @@ fn table(results: &Value) -> String {
     }
     text += &recording(&results["recording"]);
     text += &disturbance(&results["disturbance"]);
-    text += &disturbance_beside(&results["disturbance_beside"]);
+    let beside = "disturbance of an independent thread, switched on and off beside it";
+    text += &disturbance_beside(beside, &results["disturbance_beside"]);
+    let attached = "disturbance of a program that is attached to";
+    text += &disturbance_beside(attached, &results["disturbance_attached"]);
     text += &disturbance_rt(&results["disturbance_rt"]);
     text += &syscall(&results["syscall"]);
     text += &heap(&results["heap"]);
@@ -212,12 +215,12 @@ fn disturbance(results: &Value) -> String {
 }
 
 /// The same of an independent process, beside which it is switched on and off.
-fn disturbance_beside(results: &Value) -> String {
+fn disturbance_beside(title: &str, results: &Value) -> String {
     let Some(rows) = results.as_array() else { return String::new() };
-    let mut text = "\n## disturbance of an independent thread, switched on and off beside \
-                    it\n\nAdded, µs, with 95 % of resampled turns.\n\n| way | turns | p50 | p90 | \
-                    p99 | p99.9 |\n|---|---|---|---|---|---|\n"
-        .to_owned();
+    let mut text = format!(
+        "\n## {title}\n\nAdded, µs, with 95 % of resampled turns.\n\n| way | turns | p50 | p90 | \
+         p99 | p99.9 |\n|---|---|---|---|---|---|\n"
+    );
     for row in rows {
         let cells = ["added_p50_us", "added_p90_us", "added_p99_us", "added_p99_9_us"].map(|key| {
             let [value, low, high] = [0, 1, 2].map(|place| cell(&row[key][place]));

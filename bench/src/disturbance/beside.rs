@@ -47,12 +47,23 @@ struct Seen {
 
 /// By how much percentiles of an independent thread rise, with what 95 % of resampled rounds say.
 pub fn measure(args: &Args) -> Result<Value, String> {
+    let ways: Vec<(Way, &str)> = WAYS.into_iter().filter(|(way, _)| possible(*way)).collect();
+    compare(args, "an independent process", &ways, |program, _, way| Kept::switch_on(program, way))
+}
+
+/// The same of any ways: `switch_on` begins one beside the measuring process, by the program that
+/// is compared and that process's id, until what it returns is dropped.
+pub(super) fn compare<W: Copy, K>(
+    args: &Args,
+    whose: &str,
+    ways: &[(W, &str)],
+    switch_on: impl Fn(&Path, u32, W) -> Result<K, String>,
+) -> Result<Value, String> {
     let (rounds, second) = if args.quick { (2, 300) } else { (30, 1_000) };
     let length = Duration::from_millis(second);
-    let ways: Vec<(Way, &str)> = WAYS.into_iter().filter(|(way, _)| possible(*way)).collect();
     println!(
-        "timer latency of an independent process, period 1 ms, {rounds} times {second} ms beside \
-         each way, and as long without:"
+        "timer latency of {whose}, period 1 ms, {rounds} times {second} ms beside each way, and as \
+         long without:"
     );
     let punctual = std::path::absolute(&args.punctual).map_err(|why| why.to_string())?;
     let measuring = Measuring::start(&punctual)?;
@@ -61,7 +72,7 @@ pub fn measure(args: &Args) -> Result<Value, String> {
         for place in 0..ways.len() {
             let way = (place + round) % ways.len();
             let off = window(length);
-            let kept = Kept::switch_on(&punctual, ways[way].0)?;
+            let kept = switch_on(&punctual, measuring.running.0.id(), ways[way].0)?;
             turns.push(Turn { way, off, on: window(length) });
             drop(kept);
         }
@@ -76,7 +87,7 @@ pub fn measure(args: &Args) -> Result<Value, String> {
         .enumerate()
         .map(|(place, turn)| (turn.way, seen(&samples, turn, next_off(place))))
         .collect();
-    let row = |(way, (_, name)): (usize, &(Way, &str))| {
+    let row = |(way, (_, name)): (usize, &(W, &str))| {
         let own: Vec<&Seen> =
             seen.iter().filter(|(of, _)| *of == way).map(|(_, seen)| seen).collect();
         row(name, &own)
@@ -92,7 +103,7 @@ fn window(length: Duration) -> Window {
 }
 
 /// A program that is interrupted, and waited for, when it is dropped.
-struct Running(Child);
+pub(super) struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -101,7 +112,7 @@ impl Drop for Running {
     }
 }
 
-fn start(command: &mut Command) -> Result<Running, String> {
+pub(super) fn start(command: &mut Command) -> Result<Running, String> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().map(Running).map_err(|why| format!("{command:?}: {why}"))
 }

@@ -1,10 +1,12 @@
 //! The cycles of a thread of some program: what kind they are, which wait ends them, and which
 //! releases had none.
 
+mod delay;
 mod follow;
 mod infer;
 pub mod lint;
 
+pub use delay::{Delay, find_delay};
 pub use follow::{Follower, Measured};
 pub use infer::{Candidate, Constraint, Inferred, LEAST, infer};
 

@@ -97,9 +97,24 @@ pub struct LockHolder {
     pub name: TaskName,
     /// How it is known.
     pub evidence: LockEvidence,
+    /// Its id is that in the PID namespace of the waiting thread.
+    pub in_namespace: bool,
     /// How often the cycle waited for it.
     pub waits: u32,
     /// How long all of these took together.
+    pub time: Nanos,
+}
+
+/// Who ended the longest other wait within a cycle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Awaited {
+    /// What ended it.
+    pub by: WokenBy,
+    /// The thread that ran then.
+    pub tid: u32,
+    /// Its name.
+    pub name: TaskName,
+    /// How long the waits took that it ended.
     pub time: Nanos,
 }
 
@@ -134,6 +149,8 @@ pub struct Cycle {
     pub wait_is: crate::MainPart,
     /// How long it ran to reclaim memory.
     pub reclaimed: Nanos,
+    /// How long it ran in page faults.
+    pub faulted: Nanos,
     /// Other waits.
     pub blocks: u32,
     /// Their time.
@@ -156,6 +173,8 @@ pub struct Cycle {
     pub culprit: Option<Culprit>,
     /// The thread for whose locks it waited the longest.
     pub holder: Option<LockHolder>,
+    /// Who ended the longest of its waits that were for no lock.
+    pub awaited: Option<Awaited>,
     /// The time from `release` to `returned`.
     pub wake: Split,
     /// The time from `returned` to `again`.
@@ -176,8 +195,9 @@ impl Cycle {
     /// How long the thread ran within it.
     pub fn execution_time(&self) -> Nanos {
         let own = [crate::MainPart::OwnExecution, crate::MainPart::SystemCall];
-        own.into_iter()
-            .fold(self.reclaimed, |sum, part| sum + self.wake.of(part) + self.run.of(part))
+        own.into_iter().fold(self.reclaimed + self.faulted, |sum, part| {
+            sum + self.wake.of(part) + self.run.of(part)
+        })
     }
 
     /// All of it, divided.
@@ -200,10 +220,18 @@ impl Cycle {
         let early = entered - next.release;
         let mut wake = next.wake;
         wake.take(crate::MainPart::Overrun, early);
+        // The wait between the two is one of them.
+        let between = (next.wait_is != crate::MainPart::Lock).then(|| Awaited {
+            by: next.by,
+            tid: next.waker,
+            name: next.waker_name,
+            time: Nanos((next.woken - next.entered).ns().max(0)),
+        });
         Cycle {
             cpu: next.cpu,
             again: next.again,
             reclaimed: self.reclaimed + next.reclaimed,
+            faulted: self.faulted + next.faulted,
             blocks: self.blocks.saturating_add(next.blocks).saturating_add(1),
             blocked: self.blocked + next.blocked + Nanos((next.woken - next.entered).ns().max(0)),
             migrations: self.migrations.saturating_add(next.migrations),
@@ -228,6 +256,10 @@ impl Cycle {
                 (Some(a), Some(b)) if a.time < b.time => Some(b),
                 (a, b) => a.or(b),
             },
+            awaited: [self.awaited, between, next.awaited]
+                .into_iter()
+                .flatten()
+                .max_by_key(|one| one.time),
             run: run.plus(&wake).plus(&next.run),
             ..*self
         }

@@ -174,6 +174,20 @@ fn a_thread_that_runs_another_program_is_another_one() {
     }
 }
 
+#[test]
+fn a_sleeper_that_makes_32_bit_calls() {
+    let Some(place) = compiled() else { return };
+    let mut alone = Command::new("./periodic");
+    if alone.args(["compat", "1"]).current_dir(place.path()).status().unwrap().code() != OWN {
+        println!("SKIPPED: this kernel runs no 32-bit programs (CONFIG_IA32_EMULATION)");
+        return;
+    }
+    drop(place);
+    let Some(summary) = summary("compat", &[]) else { return };
+    assert_kind(&summary, "absolute", true);
+    assert_eq!(measure(&summary, "periodic")["parameters"]["wait"], "clock_nanosleep");
+}
+
 /// It passes the end of each sleep as an instant, and begins behind a script that starts it.
 #[test]
 fn a_loop_in_python_sleeps_for_a_time() {
@@ -234,7 +248,12 @@ fn a_lock_is_waited_for() {
 #[track_caller]
 fn assert_holder(mode: &str, evidence: &str) {
     let Some(summary) = summary(mode, &[]) else { return };
-    let measure = measure(&summary, "periodic");
+    assert_held(&summary, evidence);
+}
+
+#[track_caller]
+fn assert_held(summary: &Value, evidence: &str) {
+    let measure = measure(summary, "periodic");
     let tables = measure["notes"]["tables"].as_array().unwrap();
     let held = tables.iter().find(|table| table["name"] == "lock-holders");
     let row = &held.unwrap_or_else(|| panic!("{measure:#}"))["rows"][0];
@@ -242,8 +261,8 @@ fn assert_holder(mode: &str, evidence: &str) {
     let (waits, total) = (row[3].as_f64().unwrap(), row[4].as_f64().unwrap());
     assert!(waits > 10.0 && total > waits * 1_000.0, "{held:#?}");
     // All locks are one thread's: what it held is what was waited for.
-    let cycles = series(&summary, "periodic/response")["count"].as_f64().unwrap();
-    let locks = part(&summary, "periodic/response", "lock") * cycles;
+    let cycles = series(summary, "periodic/response")["count"].as_f64().unwrap();
+    let locks = part(summary, "periodic/response", "lock") * cycles;
     assert!(total <= locks * 1.01 && total > locks * 0.5, "{total} of {locks}: {held:#?}");
 }
 
@@ -257,6 +276,23 @@ fn the_owner_of_a_mutex_with_priority_inheritance_is_named() {
     assert_holder("lock-pi", "owner in the PI futex");
 }
 
+/// There it has another id, which is in the mutex.
+#[test]
+fn the_owner_of_a_mutex_in_a_container_is_named() {
+    let Some(place) = compiled() else { return };
+    let unshare = ["unshare", "--pid", "--fork", "--mount-proc"];
+    let can = Command::new(unshare[0]).args(&unshare[1..]).arg("true").output();
+    if !can.is_ok_and(|output| output.status.success()) {
+        println!("SKIPPED: no PID namespace can be made here");
+        return;
+    }
+    let output = attached(&place, &[], &[&unshare[..], &["./periodic", "lock", CYCLES]].concat());
+    assert_eq!(output.status.code(), OWN, "{}", text(&output));
+    let summary = place.summary();
+    assert_kind(&summary, "absolute", true);
+    assert_held(&summary, "owner in the mutex");
+}
+
 /// It waits in FUTEX_WAIT_BITSET, as locks of Rust's standard library do.
 #[test]
 fn the_owner_of_a_mutex_that_is_waited_for_until_a_time_is_named() {
@@ -268,6 +304,10 @@ fn page_faults_are_counted() {
     let Some(summary) = summary("fault", &[]) else { return };
     let faults = figure(measure(&summary, "periodic"), "page-faults");
     assert!(faults >= 1000.0, "{faults} in a cycle that touches 1,024 pages");
+    let timed = !summary["findings"].to_string().contains("faults-not-timed");
+    let (faults, own) = ("page-fault", "self");
+    let of = |cause: &str| part(&summary, "periodic/response", cause);
+    assert!(!timed || of(faults) > of(own), "{} of faults, {} own", of(faults), of(own));
 }
 
 #[test]

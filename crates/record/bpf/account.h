@@ -30,6 +30,7 @@ struct soft {
 struct cpu {
 	u64 hard_total;
 	u64 hard_since; /* 0: none is served */
+	u64 hard_ended; /* when the last one had been */
 	u64 depth;
 	u64 soft_now;
 	struct soft soft[2];
@@ -354,6 +355,7 @@ INLINE int exit_hard(void)
 
 		cpu->hard_total += later(now, cpu->hard_since);
 		cpu->hard_since = 0;
+		cpu->hard_ended = now;
 		change(cpu, now, base(cpu));
 		if (unlikely(cpu->held))
 			look_again(cpu, now);

@@ -57,6 +57,7 @@ struct attached {
 	u32 early; /* made ready by such a wake-up: a later one counts */
 	u32 within; /* the part that its sleep is, where that is none of the cycle's */
 	u32 reclaiming; /* it reclaims memory */
+	u32 faulting; /* it is in a page fault, the end of which will be seen */
 	u32 process;
 	u32 holder; /* of the lock that it sleeps for; 0: not known */
 	u32 holder_by;
@@ -113,10 +114,15 @@ const volatile bool children = false; /* processes that watched ones start are w
 const volatile u64 waits[WIRE_MAX_SYSCALLS / 64] = {}; /* calls that may be a cycle's wait */
 const volatile u64 files[WIRE_MAX_SYSCALLS / 64] = {}; /* whose uninterruptible sleep is I/O */
 const volatile u8 marks[WIRE_MAX_SYSCALLS] = {}; /* WIRE_MARK…: calls that a cycle's record names */
-const volatile u32 futex = 0; /* the numbers of two calls */
+const volatile u32 futex = 0; /* the numbers of some calls */
+const volatile u32 futex_wait = 0;
+const volatile u32 futex_waitv = 0;
 const volatile u32 clock_nanosleep = 0;
 const volatile u32 nanosleep = 0;
 const volatile u32 sched_yield = 0;
+/* The numbers of 32-bit programs' calls, with WIRE_NATIVE_TIME32; 0: none that matters. Those of
+ * read(2), which is 0 itself, are below. */
+const volatile u16 native[WIRE_NATIVE_CALLS] = {};
 /* What timerfds, POSIX timers and interval timers run when they expire; 0: not known. */
 const volatile u64 expiries[3] = {};
 /* What runs at the start of a SCHED_DEADLINE task's period; 0: not known. */
@@ -157,17 +163,58 @@ struct call {
 	u64 argument;
 	u32 number;
 	u32 operation;
+	u32 time32; /* a 32-bit program's with such times */
+	u32 spare;
 };
 
-INLINE bool read_call(struct pt_regs *regs, struct call *call)
+#define COMPAT_READ 3
+#define TS_COMPAT 2
+
+/* Whether the call under way is made as 32-bit programs do (arch/x86/include/asm/thread_info.h). */
+INLINE bool is_compat(__attribute__((unused)) struct task_struct *task)
+{
+#if defined(TARGET_x86_64)
+	return task->thread_info.status & TS_COMPAT;
+#else
+	return false;
+#endif
+}
+
+/* Its number among the calls of 64-bit programs; behind all of them where it is none of note. */
+INLINE u32 native_number(u32 number, u32 *time32)
+{
+	u32 of;
+
+	*time32 = 0;
+	if (number == COMPAT_READ)
+		return 0;
+	asm volatile("" : "+r"(number));
+	of = number < WIRE_NATIVE_CALLS ? native[number] : 0;
+	*time32 = of & WIRE_NATIVE_TIME32;
+	return of ? of & ~WIRE_NATIVE_TIME32 : WIRE_MAX_SYSCALLS + number;
+}
+
+INLINE bool read_call(__attribute__((unused)) struct task_struct *task, struct pt_regs *regs,
+		      struct call *call)
 {
 	u64 second, third;
 
+	call->time32 = 0;
 #if defined(TARGET_x86_64)
 	call->number = regs->orig_ax;
-	call->argument = regs->di;
-	second = regs->si;
-	third = regs->dx;
+	if (unlikely(is_compat(task)) && call->number != (u32)-1) {
+		u32 time32;
+
+		call->number = native_number(call->number, &time32);
+		call->time32 = time32;
+		call->argument = (u32)regs->bx;
+		second = (u32)regs->cx;
+		third = (u32)regs->dx;
+	} else {
+		call->argument = regs->di;
+		second = regs->si;
+		third = regs->dx;
+	}
 #elif defined(TARGET_aarch64)
 	call->number = regs->syscallno;
 	call->argument = regs->regs[0];
@@ -182,6 +229,20 @@ INLINE bool read_call(struct pt_regs *regs, struct call *call)
 			call->operation = WIRE_FUTEX_WAIT_LOCK;
 	} else if (call->number == clock_nanosleep) {
 		call->operation = second & 1;
+	} else if (call->number == futex_wait) {
+		/* futex2: the value is the second argument. */
+		call->operation = FUTEX_WAIT_BITSET;
+		if ((u32)second == LOCKED_WITH_WAITERS)
+			call->operation = WIRE_FUTEX_WAIT_LOCK;
+	} else if (call->number == futex_waitv) {
+		/* The first of those that it waits for: value, address. */
+		u64 first[2] = {};
+
+		if (!bpf_probe_read_user(first, sizeof(first), (void *)call->argument) &&
+		    (u32)first[0] == LOCKED_WITH_WAITERS) {
+			call->operation = WIRE_FUTEX_WAIT_LOCK;
+			call->argument = first[1];
+		}
 	}
 	/* Outside of any call the number is -1. */
 	return call->number < WIRE_MAX_SYSCALLS;
@@ -198,7 +259,8 @@ INLINE bool ends_cycle(u32 tid, const struct call *call)
 }
 
 /* The record names the calls that a real-time thread does better without. */
-INLINE void mark_call(struct attached *t, struct pt_regs *regs, u32 number)
+INLINE void mark_call(struct attached *t, struct pt_regs *regs, u32 number,
+		      __attribute__((unused)) bool compat)
 {
 	u64 written;
 	u32 mark;
@@ -211,7 +273,7 @@ INLINE void mark_call(struct attached *t, struct pt_regs *regs, u32 number)
 	if (!(mark & WIRE_MARK_WRITE))
 		return;
 #if defined(TARGET_x86_64)
-	written = regs->di;
+	written = compat ? (u32)regs->bx : regs->di;
 #elif defined(TARGET_aarch64)
 	written = regs->regs[0];
 #endif
@@ -229,7 +291,7 @@ INLINE u32 part_of_sleep(const struct call *call, bool in_call, u64 state)
 {
 	if (!in_call)
 		return WIRE_PART_PAGE_FAULT;
-	if (call->number == futex)
+	if (call->number == futex || call->number == futex_wait || call->number == futex_waitv)
 		return is_plain_lock(call) || call->operation == FUTEX_LOCK_PI ||
 				       call->operation == FUTEX_LOCK_PI2 ?
 			       WIRE_PART_LOCK :
@@ -241,21 +303,31 @@ INLINE u32 part_of_sleep(const struct call *call, bool in_call, u64 state)
 
 /* The end of a sleep by its arguments, where its clock is CLOCK_MONOTONIC: where no event of its
  * timer is seen, this is its release. */
-INLINE u64 asked_time(struct pt_regs *regs, const struct call *call, u64 entered)
+INLINE u64 asked_time(struct pt_regs *regs, __attribute__((unused)) bool compat,
+		      const struct call *call, u64 entered)
 {
 	u64 time[2] = {}, ns;
+	u32 time32[2] = {};
 	const void *at;
 
 #if defined(TARGET_x86_64)
 	at = (const void *)(call->number == nanosleep ? regs->di : regs->dx);
+	if (compat)
+		at = (const void *)(u64)(u32)(call->number == nanosleep ? regs->bx : regs->dx);
 #elif defined(TARGET_aarch64)
 	at = (const void *)(call->number == nanosleep ? regs->regs[0] : regs->regs[2]);
 #endif
 	if (call->number != nanosleep &&
 	    (call->number != clock_nanosleep || call->argument != CLOCK_MONOTONIC))
 		return 0;
-	if (bpf_probe_read_user(time, sizeof(time), at))
+	if (call->time32) {
+		if (bpf_probe_read_user(time32, sizeof(time32), at))
+			return 0;
+		time[0] = time32[0];
+		time[1] = time32[1];
+	} else if (bpf_probe_read_user(time, sizeof(time), at)) {
 		return 0;
+	}
 	ns = time[0] * 1000000000 + time[1];
 	return call->operation ? ns : entered + ns;
 }
@@ -358,6 +430,7 @@ PROGRAM(attach_hrtimer_start)
 	struct hrtimer *timer = (void *)ctx[0];
 	struct call call = {};
 	struct own_timer *own;
+	struct task_struct *task;
 	struct attached *t;
 	struct cpu *cpu;
 	u64 address = ctx[0];
@@ -371,7 +444,8 @@ PROGRAM(attach_hrtimer_start)
 	/* A handler may start it, whomever it has interrupted. */
 	if (!cpu || !t->call || cpu->depth || cpu->expires)
 		return 0;
-	read_call(bpf_task_pt_regs(bpf_get_current_task_btf()), &call);
+	task = bpf_get_current_task_btf();
+	read_call(task, bpf_task_pt_regs(task), &call);
 	own = own_timer(t, address);
 	if (own && is_ended_by(own, &call)) {
 		if (!own->taken)
@@ -391,7 +465,7 @@ INLINE bool ends_period(struct task_struct *task)
 {
 	struct call call = {};
 
-	return task->policy == SCHED_DEADLINE && read_call(bpf_task_pt_regs(task), &call) &&
+	return task->policy == SCHED_DEADLINE && read_call(task, bpf_task_pt_regs(task), &call) &&
 	       call.number == sched_yield && is_out_of_runtime(task);
 }
 
@@ -470,6 +544,8 @@ INLINE u32 own_part(struct attached *t)
 {
 	if (t->reclaiming)
 		return WIRE_PART_RECLAIM_RAN;
+	if (t->faulting)
+		return WIRE_PART_FAULT_RAN;
 	return t->call ? WIRE_PART_KERNEL : WIRE_PART_ITSELF;
 }
 
@@ -604,15 +680,22 @@ INLINE void next_cycle(struct attached *t, const struct call *call, u64 entered,
 	c->holder = 0;
 	c->holder_waits = 0;
 	c->holder_by = 0;
+	c->awaited = 0;
+	c->awaited_ns = 0;
 	t->moments = 0;
 }
 
 /* Beyond the end of a stack there is another one, if any. */
 #define STACK 16384
 
+/* A softirq that an interrupt left follows it at once. Others run where a task lets them, which has
+ * raised them: it has sent a packet to this machine itself. */
+#define AT_ONCE 1000
+
 INLINE void set_waker(struct attached *t, struct cpu *here, struct task_struct *task)
 {
 	struct waker *waker = &t->waker;
+	u64 soft = here->soft[here->soft_now & 1].since;
 
 	waker->timer = here->expires ? here->timer : 0;
 	waker->tid = bpf_get_current_pid_tgid();
@@ -622,7 +705,7 @@ INLINE void set_waker(struct attached *t, struct cpu *here, struct task_struct *
 		waker->by = here->timer - (u64)task->stack < STACK ? WIRE_CYCLE_BY_SLEEP : WIRE_CYCLE_BY_TIMER;
 	else if (here->hard_since)
 		waker->by = WIRE_CYCLE_BY_IRQ;
-	else if (here->soft[here->soft_now & 1].since)
+	else if (soft && later(soft, here->hard_ended) <= AT_ONCE)
 		waker->by = WIRE_CYCLE_BY_SOFTIRQ;
 	else
 		waker->by = WIRE_CYCLE_BY_TASK;
@@ -631,7 +714,7 @@ INLINE void set_waker(struct attached *t, struct cpu *here, struct task_struct *
 /* The timer that ended the wait may expire when nobody waits for it. */
 INLINE void keep_waker(struct attached *t, u32 tid)
 {
-	struct call call = { t->cycle.argument, t->cycle.call, t->cycle.operation };
+	struct call call = { t->cycle.argument, t->cycle.call, t->cycle.operation, 0, 0 };
 	struct hrtimer *timer = (void *)t->waker.timer;
 	void *function = 0;
 
@@ -732,20 +815,25 @@ NOINLINE int find_holder(struct attached *t, struct task_struct *task, const str
 {
 	u32 words[3] = {}; /* of pthread_mutex_t: __lock, __count, __owner */
 	struct attached *other;
-	bool inherits;
+	bool inherits, inside;
 
 	if (!t || !task || !call)
 		return 0;
 	t->holder = 0;
 	inherits = !is_plain_lock(call);
-	/* In a PID namespace of its own a process has other ids. */
-	if (task->thread_pid->level ||
-	    bpf_probe_read_user(words, inherits ? sizeof(words[0]) : sizeof(words),
+	/* In a PID namespace of its own a process has other ids, which user space knows. */
+	inside = task->thread_pid->level;
+	if (bpf_probe_read_user(words, inherits ? sizeof(words[0]) : sizeof(words),
 				(void *)call->argument))
 		return 0;
 	if (inherits) {
 		t->holder = words[0] & FUTEX_TID_MASK;
 		t->holder_by = WIRE_HOLDER_PI;
+		if (inside)
+			t->holder_by |= WIRE_HOLDER_IN_NAMESPACE;
+	} else if (words[0] == LOCKED_WITH_WAITERS && inside) {
+		t->holder = words[2];
+		t->holder_by = WIRE_HOLDER_MUTEX | WIRE_HOLDER_IN_NAMESPACE;
 	} else if (words[0] == LOCKED_WITH_WAITERS) {
 		/* The futex may belong to something else: the owner of a mutex is a thread of this process. */
 		other = attached_of(words[2]);
@@ -753,7 +841,7 @@ NOINLINE int find_holder(struct attached *t, struct task_struct *task, const str
 			t->holder = words[2];
 		t->holder_by = WIRE_HOLDER_MUTEX;
 	}
-	if (t->holder == (u32)task->pid)
+	if (!inside && t->holder == (u32)task->pid)
 		t->holder = 0;
 	return 0;
 }
@@ -792,6 +880,8 @@ NOINLINE int lock_waited(struct attached *t, u64 now)
 	c->holder_ns = took;
 	c->holder_waits = 1;
 	__builtin_memset(c->holder_comm, 0, sizeof(c->holder_comm));
+	if (by & WIRE_HOLDER_IN_NAMESPACE)
+		return 0;
 	other = attached_of(tid);
 	if (t->waker.by == WIRE_CYCLE_BY_TASK && t->waker.tid == tid)
 		__builtin_memcpy(c->holder_comm, t->waker.comm, sizeof(c->holder_comm));
@@ -816,6 +906,23 @@ INLINE void wait_for_cpu(struct attached *t, struct cpu *cpu, u32 number, u32 ti
 	join(cpu, a, tid);
 }
 
+/* A wait within the cycle is over that was for no lock. Who ended the longest is kept. */
+INLINE void awaited(struct attached *t, u64 took)
+{
+	struct wire_cycle *c = &t->cycle;
+	struct waker *waker = &t->waker;
+	u32 by = waker->by;
+
+	if (c->awaited == waker->tid && c->awaited_by == by) {
+		c->awaited_ns += took;
+	} else if (took > c->awaited_ns) {
+		c->awaited = waker->tid;
+		c->awaited_by = by;
+		c->awaited_ns = took;
+		__builtin_memcpy(c->awaited_comm, waker->comm, sizeof(c->awaited_comm));
+	}
+}
+
 /* Somebody wakes a thread that sleeps, which shall run on `target`. */
 INLINE int wake_up(struct attached *t, struct cpu *here, u32 tid, u32 target, u64 now, u64 expires)
 {
@@ -834,6 +941,8 @@ INLINE int wake_up(struct attached *t, struct cpu *here, u32 tid, u32 target, u6
 	} else if (t->state == ASLEEP) {
 		add(a, t->within, slept);
 		t->moment.slept = slept;
+		if (t->within != WIRE_PART_LOCK)
+			awaited(t, slept);
 		t->cycle.blocks++;
 		t->cycle.blocked += slept;
 	}
@@ -935,9 +1044,11 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 	t->state = ASLEEP;
 	t->slept = now;
 	t->account.from = now;
-	in_call = read_call(bpf_task_pt_regs(task), &call);
+	in_call = read_call(task, bpf_task_pt_regs(task), &call);
 	cut = in_call && state & TASK_INTERRUPTIBLE && ends_cycle(tid, &call);
 	t->within = part_of_sleep(&call, in_call, state);
+	if (t->faulting)
+		t->within = WIRE_PART_PAGE_FAULT;
 	if (t->reclaiming)
 		t->within = WIRE_PART_RECLAIM;
 	t->process = task->tgid;
@@ -955,7 +1066,7 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 			publish_cycle(t, tid, entered);
 		t->entered = entered;
 		next_cycle(t, &call, entered, t->within);
-		t->asked = asked_time(bpf_task_pt_regs(task), &call, entered);
+		t->asked = asked_time(bpf_task_pt_regs(task), is_compat(task), &call, entered);
 		t->phase = WAITING;
 	} else {
 		begin_moment(ctx, t, next, WIRE_MOMENT_ASLEEP, now);
@@ -1072,14 +1183,18 @@ NOINLINE int begins_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 PROGRAM(attach_sys_enter)
 {
 	u64 id = bpf_get_current_pid_tgid();
-	u32 tid = id, here;
+	u32 tid = id, here, number = ctx[1], time32;
 	struct attached *t = attached_of(tid);
 	struct cpu *cpu;
+	bool compat;
 	u64 now;
 
 	if (likely(!t))
 		return 0;
-	mark_call(t, (void *)ctx[0], ctx[1]);
+	compat = is_compat(bpf_get_current_task_btf());
+	if (unlikely(compat))
+		number = native_number(number, &time32);
+	mark_call(t, (void *)ctx[0], number, compat);
 	t->process = id >> 32;
 	if (t->cycle.syscalls++ >= WIRE_CYCLE_CALLS)
 		return 0;
@@ -1095,7 +1210,8 @@ PROGRAM(attach_sys_enter)
 	t->entered = now;
 	/* Its end was not seen. */
 	t->reclaiming = 0;
-	t->call = (u32)ctx[1] + 1;
+	t->faulting = 0;
+	t->call = number + 1;
 	t->apart = 0;
 	t->woken = 0;
 	return 0;
@@ -1123,8 +1239,8 @@ PROGRAM(attach_sys_exit)
 	if (t->state != RUNNING)
 		begins_here(t, cpu, here, tid, now);
 	result = ctx[1];
-	read_call((void *)ctx[0], &call);
 	task = bpf_get_current_task_btf();
+	read_call(task, (void *)ctx[0], &call);
 	t->passed = 0;
 	/* A wait for a signal never succeeds. */
 	if (result > 0 || result == -ERESTARTNOHAND)
@@ -1137,7 +1253,7 @@ PROGRAM(attach_sys_exit)
 		u32 within;
 
 		if (!t->woken && is_absolute(&call) && !result) {
-			t->passed = asked_time((void *)ctx[0], &call, t->entered);
+			t->passed = asked_time((void *)ctx[0], is_compat(task), &call, t->entered);
 			t->passed_timer = 0;
 			t->passed_by = WIRE_CYCLE_BY_SLEEP;
 		} else if (task->policy == SCHED_DEADLINE && call.number == sched_yield) {
@@ -1181,6 +1297,7 @@ PROGRAM(attach_sys_exit)
 	}
 	t->call = 0;
 	t->woken = 0;
+	t->faulting = 0;
 	return 0;
 }
 
@@ -1226,12 +1343,47 @@ PROGRAM(attach_reclaim_ends)
 	return 0;
 }
 
-PROGRAM(attach_fault)
+INLINE struct attached *faults(void)
 {
 	struct attached *t = attached_of(bpf_get_current_pid_tgid());
 
-	if (t && !*(volatile u64 *)&t->walked)
-		t->cycle.faults++;
+	if (likely(!t) || *(volatile u64 *)&t->walked)
+		return 0;
+	t->cycle.faults++;
+	return t;
+}
+
+PROGRAM(attach_fault)
+{
+	faults();
+	return 0;
+}
+
+/* The same where the end is seen, too. A read of the thread's memory by a program like this one
+ * faults without one. */
+PROGRAM(attach_fault_begins)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (faults() && !task->pagefault_disabled) {
+		struct attached *t = changes();
+
+		if (t)
+			t->faulting = 1;
+	}
+	return 0;
+}
+
+/* handle_mm_fault() returns, which serves what is no fault, too; or it counts a minor fault, at its
+ * end. */
+PROGRAM(attach_fault_ends)
+{
+	struct attached *t = attached_of(bpf_get_current_pid_tgid());
+
+	if (likely(!t) || !t->faulting)
+		return 0;
+	changes();
+	t->faulting = 0;
 	return 0;
 }
 

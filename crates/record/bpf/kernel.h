@@ -66,6 +66,7 @@ static long (*bpf_ringbuf_output)(void *map, void *data, u64 size, u64 flags) = 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct thread_info {
+	u32 status;
 	u32 cpu;
 };
 struct cfs_rq {
@@ -99,6 +100,7 @@ struct task_struct {
 	int pid;
 	int tgid;
 	struct pid *thread_pid;
+	int pagefault_disabled;
 	int prio;
 	int normal_prio;
 	u32 policy;
@@ -127,6 +129,8 @@ struct pt_regs {
 	unsigned long di;
 	unsigned long si;
 	unsigned long dx;
+	unsigned long bx;
+	unsigned long cx;
 	unsigned long orig_ax;
 	unsigned long ip;
 };

@@ -314,7 +314,8 @@ struct wire_counts {
 #define WIRE_PART_OVERRUN 15 /* the cycle before had not ended */
 #define WIRE_PART_RECLAIM 16
 #define WIRE_PART_RECLAIM_RAN 17 /* on a CPU; the other one asleep */
-#define WIRE_CYCLE_PARTS 18
+#define WIRE_PART_FAULT_RAN 18 /* on a CPU, in a page fault */
+#define WIRE_CYCLE_PARTS 19
 #define WIRE_ACCOUNT_ROOM 32 /* a power of two */
 
 #define WIRE_ACCOUNT_THREADS 1024
@@ -357,7 +358,7 @@ struct wire_account_clocks {
 /* Who ended the wait. */
 #define WIRE_CYCLE_UNSEEN 0
 #define WIRE_CYCLE_BY_TIMER 1
-#define WIRE_CYCLE_BY_TASK 2
+#define WIRE_CYCLE_BY_TASK 2 /* also in a softirq that serves what it did: it sent a packet */
 #define WIRE_CYCLE_BY_IRQ 3
 #define WIRE_CYCLE_BY_SOFTIRQ 4
 #define WIRE_CYCLE_FUTEX_WAIT 31 /* in `calls`: it slept in FUTEX_WAIT */
@@ -373,6 +374,8 @@ struct wire_account_clocks {
 #define WIRE_HOLDER_PI 1 /* the futex has the owner's id, for priority inheritance */
 #define WIRE_HOLDER_MUTEX 2 /* so has the mutex of glibc that it is part of */
 #define WIRE_HOLDER_WAKER 3 /* that thread ended the wait */
+/* Added where its id is that of the PID namespace of the waiting thread. */
+#define WIRE_HOLDER_IN_NAMESPACE 0x80
 struct wire_cycle {
 	u64 release;
 	u64 entered; /* the waiting call that the cycle begins with */
@@ -401,12 +404,15 @@ struct wire_cycle {
 	u32 holder;
 	u32 holder_waits;
 	u32 holder_by; /* WIRE_HOLDER_… */
-	u32 spare;
+	u32 awaited; /* who ended the other waits that took the longest */
+	u64 awaited_ns;
+	u64 awaited_by; /* WIRE_CYCLE_BY_… */
 	u8 waker_comm[16];
 	u8 culprit_comm[16];
 	u8 holder_comm[16];
-	u64 wake[18]; /* WIRE_CYCLE_PARTS: from `release` to `returned` */
-	u64 run[18]; /* from there to `again` */
+	u8 awaited_comm[16];
+	u64 wake[19]; /* WIRE_CYCLE_PARTS: from `release` to `returned` */
+	u64 run[19]; /* from there to `again` */
 };
 
 /* Where a thread was within a cycle. The header has its end, and the thread. */
@@ -558,6 +564,8 @@ struct wire_own {
 #define WIRE_STACKS 16384 /* of attach --cpus: numbers from here on are of `more_stacks` */
 #define WIRE_NO_SLOT 0xffff
 #define WIRE_NO_CALL 0xffffffff
+#define WIRE_NATIVE_CALLS 512 /* of 32-bit programs: those that are known */
+#define WIRE_NATIVE_TIME32 0x8000 /* it takes 32-bit times */
 #define WIRE_MAX_SYSCALLS 1024
 
 #endif

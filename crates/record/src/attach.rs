@@ -12,6 +12,7 @@
 //! It needs BPF and BTF. Nothing is added to the program itself, which is not stopped and not
 //! traced.
 
+mod compat;
 mod cost;
 mod record;
 mod stacks;
@@ -123,6 +124,10 @@ const NEEDED: [(&str, &str); 12] = [
 ];
 /// Where one of these is missing its count stays 0: that is told.
 const FAULTS: [&str; 2] = ["page_fault_user", "page_fault_kernel"];
+/// What the kernel returns from at the end of one, and what it counts there where that cannot be
+/// traced: PERF_COUNT_SW_PAGE_FAULTS_MIN.
+const FAULT_ENDS: &str = "handle_mm_fault";
+const FAULT_COUNTED: (&str, u64) = ("minor-faults", 5);
 
 /// Tracepoints of reclaim by the thread itself, without `_begin` and `_end`: of the machine's
 /// memory, of a control group's, of a node's.
@@ -163,6 +168,9 @@ impl Attacher {
             ("files", set(&FILES)),
             ("marks", marks()),
             ("futex", NR_FUTEX.to_ne_bytes().to_vec()),
+            ("futex_wait", number("futex_wait").to_ne_bytes().to_vec()),
+            ("futex_waitv", number("futex_waitv").to_ne_bytes().to_vec()),
+            ("native", compat::native_calls()),
             ("clock_nanosleep", number("clock_nanosleep").to_ne_bytes().to_vec()),
             ("nanosleep", number("nanosleep").to_ne_bytes().to_vec()),
             ("sched_yield", number("sched_yield").to_ne_bytes().to_vec()),
@@ -196,8 +204,17 @@ impl Attacher {
                 self.attached.extend([exit, entry]);
             }
         }
-        let faults =
-            FAULTS.map(|name| self.object.attach_btf_tracepoint(kernel, "attach_fault", name));
+        // Without the end of a fault its time is the thread's own.
+        let ends = self.object.attach_function_exit(kernel, "attach_fault_ends", FAULT_ENDS);
+        let counted =
+            |_| self.object.attach_software_event("attach_fault_ends", FAULT_COUNTED, &self.cpus);
+        let ends = ends.or_else(counted);
+        let begins = if ends.is_ok() { "attach_fault_begins" } else { "attach_fault" };
+        match ends {
+            Ok(ends) => self.attached.push(ends),
+            Err(why) => self.findings.push(faults_not_timed(&why)),
+        }
+        let faults = FAULTS.map(|name| self.object.attach_btf_tracepoint(kernel, begins, name));
         if faults.iter().any(Result::is_err) {
             let message = "page faults are not counted: this kernel has no tracepoints for them";
             self.findings.push(Finding::new(
@@ -328,6 +345,14 @@ impl Attacher {
     pub fn unseen(&self) -> u64 {
         self.attached.iter().filter_map(Attach::misses).sum()
     }
+}
+
+fn faults_not_timed(why: &LoadError) -> Finding {
+    let message = format!(
+        "the time of page faults that do not sleep is in `self` or `system-call`: neither the \
+         return of {FAULT_ENDS}() can be traced here, nor minor faults ({why})"
+    );
+    Finding::new("faults-not-timed", Severity::Note, "attach", message)
 }
 
 fn timers_not_known() -> Finding {

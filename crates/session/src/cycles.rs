@@ -5,10 +5,12 @@
 //! The kernel makes a record of every cycle (`record::attach`); `analyze::cycles` infers what each
 //! thread's cycles are.
 
+mod delays;
 mod facts;
 mod findings;
 mod holders;
 pub mod kept;
+mod namespace;
 mod options;
 mod practice;
 mod recent;
@@ -27,6 +29,7 @@ pub use options::CycleOptions;
 use crate::exit::Failure;
 use crate::flight::{Flight, Watched, Whose};
 use crate::request;
+use namespace::NamespaceIds;
 use punctual_analyze::SeriesView;
 use punctual_analyze::cycles::lint::HostFacts;
 use punctual_analyze::cycles::{CallNames, LEAST};
@@ -69,6 +72,7 @@ pub struct Cycles {
     left_out: u64,
     stacks_lost: u64,
     recent: Recent,
+    namespace_ids: NamespaceIds,
 }
 
 /// What a round of draining showed.
@@ -110,6 +114,7 @@ impl Cycles {
             left_out: 0,
             stacks_lost: 0,
             recent: Recent::default(),
+            namespace_ids: NamespaceIds::default(),
         })
     }
 
@@ -142,7 +147,8 @@ impl Cycles {
         };
         self.later = records.split_off(ripe);
         let mut drained = Drained::default();
-        for record in records {
+        for mut record in records {
+            self.namespace_ids.translate(&mut record);
             self.exec_until(record.again, Some(record.tid));
             if !self.threads.contains_key(&record.tid) {
                 if self.threads.len() >= THREADS {

@@ -44,6 +44,8 @@ pub struct ThreadFacts {
     pub realtime_timerfd: bool,
     /// What it writes into, by descriptor: the target of its link in /proc.
     pub files: BTreeMap<u32, String>,
+    /// Kernel threads that ended its waits and have a lower priority, by id: their scheduling.
+    pub lower: BTreeMap<u32, String>,
 }
 
 /// `VmSize` and `VmLck` of a process.

@@ -35,6 +35,7 @@ pub(super) fn cycle(call: (u32, u16), by: WokenBy, entered: i64, release: i64, t
         waker_name: TaskName::default(),
         wait_is: MainPart::Waiting,
         reclaimed: Nanos::ZERO,
+        faulted: Nanos::ZERO,
         blocks: 0,
         blocked: Nanos::ZERO,
         migrations: 0,
@@ -46,6 +47,7 @@ pub(super) fn cycle(call: (u32, u16), by: WokenBy, entered: i64, release: i64, t
         longest_call: None,
         culprit: None,
         holder: None,
+        awaited: None,
         wake,
         run,
     }

@@ -44,6 +44,31 @@ static void sleep_until(long at)
 	clock_nanosleep(sleep_clock, TIMER_ABSTIME, &t, 0);
 }
 
+/* The same as 32-bit programs do (clock_nanosleep_time64). */
+static void sleep_until_as_32_bit(long at)
+{
+#ifdef __x86_64__
+	static struct timespec *low;
+	long result;
+
+	if (!low)
+		low = mmap(0, 4096, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	low->tv_sec = at / 1000000000L;
+	low->tv_nsec = at % 1000000000L;
+	asm volatile("int $0x80"
+		     : "=a"(result)
+		     : "a"(407L), "b"((long)CLOCK_MONOTONIC), "c"((long)TIMER_ABSTIME), "d"(low),
+		       "S"(0L)
+		     : "memory", "r8", "r9", "r10", "r11");
+	if (result)
+		exit(9);
+#else
+	(void)at;
+	exit(9);
+#endif
+}
+
 static void be(int priority, int cpu)
 {
 	struct sched_param param = { .sched_priority = priority };
@@ -203,6 +228,9 @@ int main(int argc, char **argv)
 			sched_yield();
 		} else if (!strcmp(mode, "relative") || !strcmp(mode, "exec")) {
 			usleep(PERIOD / 1000);
+		} else if (!strcmp(mode, "compat")) {
+			sleep_until_as_32_bit(next);
+			next += PERIOD;
 		} else {
 			sleep_until(next);
 			next += PERIOD;

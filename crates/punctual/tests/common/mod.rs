@@ -3,6 +3,7 @@
 #![allow(dead_code)] // each test file uses its share
 
 pub mod disk;
+pub mod quota;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

@@ -80,6 +80,7 @@ pub(crate) fn part(code: u64) -> MainPart {
         wire::PART_LOCK => MainPart::Lock,
         wire::PART_IO => MainPart::Io,
         wire::PART_PAGE_FAULT => MainPart::PageFault,
+        wire::PART_FAULT_RAN => MainPart::PageFault,
         wire::PART_RECLAIM | wire::PART_RECLAIM_RAN => MainPart::Reclaim,
         wire::PART_OVERRUN => MainPart::Overrun,
         wire::PART_KERNEL => MainPart::SystemCall,

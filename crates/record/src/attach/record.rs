@@ -4,8 +4,8 @@ use super::stacks::UserStacks;
 use crate::account::part;
 use crate::wire::layout::{self as wire, Cycle as Wire, Header, Moment as WireMoment};
 use punctual_core::cycle::{
-    CallSet, Culprit, Cycle, DescriptorSet, LockEvidence, LockHolder, Moment, MomentKind, TaskName,
-    WaitingCall, WokenBy,
+    Awaited, CallSet, Culprit, Cycle, DescriptorSet, LockEvidence, LockHolder, Moment, MomentKind,
+    TaskName, WaitingCall, WokenBy,
 };
 use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
 
@@ -95,7 +95,8 @@ fn decode(header: &Header, wire: &Wire) -> Cycle {
         waker: wire.waker,
         waker_name: TaskName(wire.waker_comm),
         wait_is: part(wire.within.into()),
-        reclaimed: reclaim_time(wire),
+        reclaimed: ran_in(wire, wire::PART_RECLAIM_RAN),
+        faulted: ran_in(wire, wire::PART_FAULT_RAN),
         blocks: wire.blocks,
         blocked: span(wire.blocked),
         migrations: wire.migrations,
@@ -107,6 +108,7 @@ fn decode(header: &Header, wire: &Wire) -> Cycle {
         longest_call: (wire.longest_ns > 0).then_some((wire.longest, span(wire.longest_ns))),
         culprit: (wire.culprit_ns > 0).then_some(culprit),
         holder: holder(wire),
+        awaited: awaited(wire),
         wake: split(&wire.wake, returned - release),
         run: split(&wire.run, again - returned),
     }
@@ -114,7 +116,8 @@ fn decode(header: &Header, wire: &Wire) -> Cycle {
 
 const FUTEX_WAIT: u32 = 1 << wire::CYCLE_FUTEX_WAIT;
 fn holder(wire: &Wire) -> Option<LockHolder> {
-    let evidence = match u64::from(wire.holder_by) {
+    let in_namespace = u64::from(wire.holder_by) & wire::HOLDER_IN_NAMESPACE != 0;
+    let evidence = match u64::from(wire.holder_by) & !wire::HOLDER_IN_NAMESPACE {
         wire::HOLDER_PI => LockEvidence::PiFutex,
         wire::HOLDER_MUTEX => LockEvidence::MutexOwner,
         wire::HOLDER_WAKER => LockEvidence::Waker,
@@ -124,14 +127,24 @@ fn holder(wire: &Wire) -> Option<LockHolder> {
         tid: wire.holder,
         name: TaskName(wire.holder_comm),
         evidence,
+        in_namespace,
         waits: wire.holder_waits,
         time: Nanos(i64::try_from(wire.holder_ns).unwrap_or(i64::MAX)),
     })
 }
 
-/// The time that the thread ran to reclaim memory.
-fn reclaim_time(wire: &Wire) -> Nanos {
-    let part = wire::PART_RECLAIM_RAN as usize;
+fn awaited(wire: &Wire) -> Option<Awaited> {
+    (wire.awaited_ns > 0).then(|| Awaited {
+        by: woken_by(wire.awaited_by as u8),
+        tid: wire.awaited,
+        name: TaskName(wire.awaited_comm),
+        time: Nanos(i64::try_from(wire.awaited_ns).unwrap_or(i64::MAX)),
+    })
+}
+
+/// The time that the thread ran in one of the parts that others are in, too.
+fn ran_in(wire: &Wire, part: u64) -> Nanos {
+    let part = part as usize;
     let time = wire.wake[part].saturating_add(wire.run[part]);
     let whole = wire.again.saturating_sub(wire.release);
     Nanos(i64::try_from(time.min(whole)).unwrap_or(i64::MAX))
@@ -190,6 +203,9 @@ mod tests {
         (wire.holder, wire.holder_ns, wire.holder_waits) = (8, 60, 2);
         wire.holder_by = wire::HOLDER_PI as u32;
         wire.holder_comm[..5].copy_from_slice(b"owner");
+        (wire.awaited, wire.awaited_ns) = (6, 50);
+        wire.awaited_by = wire::CYCLE_BY_TASK;
+        wire.awaited_comm[..4].copy_from_slice(b"peer");
         let mut payload = [0; Wire::SIZE];
         wire.write(&mut payload);
         let (mut bytes, mut head) = (Vec::new(), [0; Header::SIZE]);
@@ -210,8 +226,15 @@ mod tests {
         assert_eq!((cycle.wakeup_latency(), cycle.response_time()), (Nanos(500), Nanos(2_000)));
         assert_eq!(cycle.wake.of(MainPart::Unknown), Nanos(100));
         let holder = cycle.holder.expect("it was recorded");
+        assert!(!holder.in_namespace);
+        wire.holder_by |= wire::HOLDER_IN_NAMESPACE as u32;
+        let inside = decode(&header, &wire).holder.expect("it was recorded");
+        assert_eq!((inside.evidence, inside.in_namespace), (LockEvidence::PiFutex, true));
         assert_eq!((holder.tid, holder.evidence, holder.waits), (8, LockEvidence::PiFutex, 2));
         assert_eq!((holder.name.to_string().as_str(), holder.time), ("owner", Nanos(60)));
+        let awaited = cycle.awaited.expect("it was recorded");
+        assert_eq!((awaited.by, awaited.tid, awaited.time), (WokenBy::Task, 6, Nanos(50)));
+        assert_eq!(awaited.name.to_string(), "peer");
         assert_eq!(cycle.culprit.map(|culprit| culprit.name.to_string()), Some("hog".to_owned()));
     }
 

@@ -3,6 +3,7 @@
 use super::sys::{self, MapShape, ProgramShape};
 use aya_obj::btf::{Btf, BtfKind};
 use aya_obj::generated::bpf_insn;
+use punctual_core::CpuSet;
 use punctual_sys::mapping::Mapping;
 use punctual_sys::memory::page_size;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -76,8 +77,8 @@ pub(crate) struct Object {
 pub(crate) struct Attach {
     tracepoint: String,
     program: Arc<OwnedFd>,
-    /// `None` while it is paused.
-    link: Arc<Mutex<Option<OwnedFd>>>,
+    /// None while it is paused.
+    links: Arc<Mutex<Vec<OwnedFd>>>,
     how: How,
 }
 
@@ -87,15 +88,22 @@ enum How {
     Btf,
     Number(u16),
     Raw(CString),
+    /// A software event of perf_event_open(2), on each of these CPUs.
+    Software(u64, CpuSet),
 }
 
 impl How {
-    fn link(&self, program: &OwnedFd) -> std::io::Result<OwnedFd> {
-        match self {
+    fn link(&self, program: &OwnedFd) -> std::io::Result<Vec<OwnedFd>> {
+        let one = match self {
             How::Btf => sys::attach_btf_tracepoint(program),
             How::Number(id) => sys::attach_tracepoint(program, *id),
             How::Raw(name) => sys::attach_raw_tracepoint(program, name),
-        }
+            How::Software(event, cpus) => {
+                let attach = |cpu: usize| sys::attach_software_event(program, *event, cpu);
+                return cpus.iter().map(attach).collect();
+            }
+        };
+        one.map(|link| vec![link])
     }
 }
 
@@ -105,20 +113,20 @@ impl Attach {
         &self.tracepoint
     }
     fn new(tracepoint: &str, program: OwnedFd, how: How) -> std::io::Result<Attach> {
-        let link = how.link(&program)?;
+        let links = Arc::new(Mutex::new(how.link(&program)?));
         let (tracepoint, program) = (tracepoint.to_owned(), Arc::new(program));
-        Ok(Attach { tracepoint, program, link: Arc::new(Mutex::new(Some(link))), how })
+        Ok(Attach { tracepoint, program, links, how })
     }
     /// Stays loaded, and does not run until it is resumed.
     pub(crate) fn pause(&self) {
-        drop(self.link.lock().map(|mut link| link.take()));
+        drop(self.links.lock().map(|mut links| std::mem::take(&mut *links)));
     }
     /// Runs again.
     pub(crate) fn resume(&self) -> std::io::Result<()> {
-        if let Ok(mut link) = self.link.lock()
-            && link.is_none()
+        if let Ok(mut links) = self.links.lock()
+            && links.is_empty()
         {
-            *link = Some(self.how.link(&self.program)?);
+            *links = self.how.link(&self.program)?;
         }
         Ok(())
     }
@@ -242,6 +250,37 @@ impl Object {
         let program = sys::load_program(ProgramShape::btf_tracepoint(program, id), &instructions)
             .map_err(refused)?;
         Attach::new(tracepoint, program, How::Btf).map_err(|why| refused((why, String::new())))
+    }
+
+    /// The same for the return of a function of the kernel, where it can be traced (fexit).
+    pub(crate) fn attach_function_exit(
+        &self,
+        kernel: &Btf,
+        program: &str,
+        function: &str,
+    ) -> Result<Attach, LoadError> {
+        let id = kernel.id_by_type_name_kind(function, BtfKind::Func);
+        let id = id.map_err(|_| LoadError::NoTracepoint(function.to_owned()))?;
+        let refused = |(why, log)| LoadError::Refused { tracepoint: function.to_owned(), why, log };
+        let instructions = self.instructions(program)?;
+        let program = sys::load_program(ProgramShape::function_exit(program, id), &instructions)
+            .map_err(refused)?;
+        Attach::new(function, program, How::Btf).map_err(|why| refused((why, String::new())))
+    }
+
+    /// The same for each count of a software event of perf_event_open(2) on these CPUs.
+    pub(crate) fn attach_software_event(
+        &self,
+        program: &str,
+        (name, event): (&str, u64),
+        cpus: &CpuSet,
+    ) -> Result<Attach, LoadError> {
+        let refused = |(why, log)| LoadError::Refused { tracepoint: name.to_owned(), why, log };
+        let instructions = self.instructions(program)?;
+        let program =
+            sys::load_program(ProgramShape::perf_event(program), &instructions).map_err(refused)?;
+        let how = How::Software(event, cpus.clone());
+        Attach::new(name, program, how).map_err(|why| refused((why, String::new())))
     }
 
     /// The same for a program that reads the tracepoint's own record; `id` is the tracepoint's

@@ -27,6 +27,7 @@ pub(crate) enum Command {
 
 /// BPF_PROG_TYPE_*.
 const PROGRAM_TRACEPOINT: u32 = 5;
+const PROGRAM_PERF_EVENT: u32 = 7;
 const PROGRAM_RAW_TRACEPOINT: u32 = 17;
 const PROGRAM_TRACING: u32 = 26;
 const PROGRAM_SYSCALL: u32 = 31;
@@ -34,6 +35,8 @@ const PROGRAM_SYSCALL: u32 = 31;
 const SLEEPABLE: u32 = 1 << 4;
 /// BPF_TRACE_RAW_TP.
 const ATTACH_RAW_TP: u32 = 23;
+/// BPF_TRACE_FEXIT.
+const ATTACH_EXIT: u32 = 25;
 
 /// `union bpf_attr`, filled by offset; what is not set is zero.
 #[derive(Clone)]
@@ -189,9 +192,18 @@ impl<'a> ProgramShape<'a> {
             flags: 0,
         }
     }
+    /// For the return of a function of the kernel: `id` is that of the function in the kernel's own
+    /// BTF.
+    pub(crate) fn function_exit(name: &'a str, id: u32) -> ProgramShape<'a> {
+        ProgramShape { attach_type: ATTACH_EXIT, ..ProgramShape::btf_tracepoint(name, id) }
+    }
     /// For a tracepoint whose record it reads.
     pub(crate) fn tracepoint(name: &'a str) -> ProgramShape<'a> {
         ProgramShape { name, kind: PROGRAM_TRACEPOINT, attach_type: 0, attach_btf_id: 0, flags: 0 }
+    }
+    /// For a software event.
+    pub(crate) fn perf_event(name: &'a str) -> ProgramShape<'a> {
+        ProgramShape { kind: PROGRAM_PERF_EVENT, ..ProgramShape::tracepoint(name) }
     }
     /// For a tracepoint whose arguments it takes as they are.
     pub(crate) fn raw_tracepoint(name: &'a str) -> ProgramShape<'a> {
@@ -257,13 +269,29 @@ pub(crate) fn load_program(
 /// Attaches a program to the tracepoint with this number, on all CPUs; it stays as long as the
 /// descriptor (perf_event_open(2)).
 pub(crate) fn attach_tracepoint(program: &OwnedFd, id: u16) -> io::Result<OwnedFd> {
-    const SET_BPF: libc::c_ulong = 0x4004_2408;
+    let (kind, config) = (perf::Kind::Tracepoint as u32, id.into());
+    attach_perf_event(program, perf::Attr { kind, config, ..perf::Attr::default() }, 0)
+}
+
+/// Runs a program at each count of a software event on this CPU; it stays as long as the
+/// descriptor.
+pub(crate) fn attach_software_event(
+    program: &OwnedFd,
+    event: u64,
+    cpu: usize,
+) -> io::Result<OwnedFd> {
     let attr = perf::Attr {
-        kind: perf::Kind::Tracepoint as u32,
-        config: id.into(),
+        kind: perf::Kind::Software as u32,
+        config: event,
+        sample_period: 1,
         ..perf::Attr::default()
     };
-    let event = perf::open(attr, -1, 0, None)?;
+    attach_perf_event(program, attr, cpu as i32)
+}
+
+fn attach_perf_event(program: &OwnedFd, attr: perf::Attr, cpu: i32) -> io::Result<OwnedFd> {
+    const SET_BPF: libc::c_ulong = 0x4004_2408;
+    let event = perf::open(attr, -1, cpu, None)?;
     // The type of the request differs between C libraries.
     // SAFETY: both requests take a number, and the descriptors live through the calls.
     let set = |request: libc::c_ulong, to: libc::c_int| unsafe {

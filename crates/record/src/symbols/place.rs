@@ -2,6 +2,8 @@
 
 use super::{Function, Object};
 use std::collections::BTreeMap;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,6 +20,50 @@ struct Mapping {
     offset: u64,
     /// Empty where the code is in no file.
     file: Arc<Path>,
+    identity: Identity,
+}
+
+/// Which file is mapped: another one may have its path by now.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Identity {
+    /// What stat(2) shows of the mapped file itself.
+    Known(Stat),
+    /// It has no path any more.
+    Deleted,
+    /// It cannot be looked at: its path is all that is known.
+    Unknown,
+}
+
+/// As much of a file as a later version of it does not share.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Stat {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+impl Stat {
+    fn of(found: &Metadata) -> Stat {
+        Stat {
+            device: found.dev(),
+            inode: found.ino(),
+            bytes: found.len(),
+            modified: (found.mtime(), found.mtime_nsec()),
+        }
+    }
+}
+
+impl Identity {
+    fn is_at(self, path: &Path) -> bool {
+        match self {
+            Identity::Known(stat) => {
+                std::fs::metadata(path).is_ok_and(|found| Stat::of(&found) == stat)
+            }
+            Identity::Deleted => false,
+            Identity::Unknown => true,
+        }
+    }
 }
 
 /// An address in a process.
@@ -27,6 +73,9 @@ pub struct Place {
     pub file: Arc<Path>,
     /// The offset in it.
     pub offset: u64,
+    identity: Identity,
+    /// The mapping.
+    range: (u64, u64),
 }
 
 impl Place {
@@ -41,7 +90,14 @@ impl Mappings {
     /// Those of the process of this thread (proc_pid_maps(5)); `None` where it has ended.
     pub fn read(tid: u32) -> Option<Mappings> {
         let text = std::fs::read_to_string(format!("/proc/{tid}/maps")).ok()?;
-        Some(Mappings::parse(&text)).filter(|mappings| !mappings.all.is_empty())
+        let mut mappings = Mappings::parse(&text);
+        for mapping in mappings.all.iter_mut().filter(|one| one.file.has_root()) {
+            // The link leads to the file itself, whatever has its path.
+            if let Ok(found) = std::fs::metadata(mapped_file(tid, (mapping.begin, mapping.end))) {
+                mapping.identity = Identity::Known(Stat::of(&found));
+            }
+        }
+        Some(mappings).filter(|mappings| !mappings.all.is_empty())
     }
 
     /// `7f0c8000-7f0ca000 r-xp 00001000 fe:01 131 /usr/lib/libm.so.6`.
@@ -53,8 +109,11 @@ impl Mappings {
             let (begin, end) = (hex(begin)?, hex(end)?);
             words.next().filter(|rights| rights.contains('x'))?;
             let offset = hex(words.next()?)?;
-            let file = words.nth(2).unwrap_or_default().trim().trim_end_matches(" (deleted)");
-            Some(Mapping { begin, end, offset, file: Path::new(file).into() })
+            let name = words.nth(2).unwrap_or_default().trim();
+            let deleted = name.strip_suffix(" (deleted)");
+            let identity = deleted.map_or(Identity::Unknown, |_| Identity::Deleted);
+            let file = Path::new(deleted.unwrap_or(name)).into();
+            Some(Mapping { begin, end, offset, file, identity })
         };
         Mappings { all: text.lines().filter_map(line).collect() }
     }
@@ -62,38 +121,61 @@ impl Mappings {
     /// Where this address is.
     pub fn place(&self, address: u64) -> Option<Place> {
         let of = self.all.iter().find(|of| (of.begin..of.end).contains(&address))?;
-        Some(Place { file: of.file.clone(), offset: of.offset + (address - of.begin) })
+        Some(Place {
+            file: of.file.clone(),
+            offset: of.offset + (address - of.begin),
+            identity: of.identity,
+            range: (of.begin, of.end),
+        })
     }
+}
+
+/// What proc_pid_map_files(5) has of a mapping.
+fn mapped_file(tid: u32, (begin, end): (u64, u64)) -> PathBuf {
+    PathBuf::from(format!("/proc/{tid}/map_files/{begin:x}-{end:x}"))
 }
 
 /// The functions of files that were asked for.
 #[derive(Default)]
 pub struct FunctionNames {
-    files: BTreeMap<PathBuf, Vec<Function>>,
+    /// `None`: what has the path is not what was mapped.
+    files: BTreeMap<(PathBuf, Identity), Option<Vec<Function>>>,
 }
 
 impl FunctionNames {
     /// The function at a place, without its parameters; the file and the offset where the file does
-    /// not name it. `tid`: a thread that sees the file, which may have a root of its own.
+    /// not name it, or is there no more. `tid`: a thread that sees the file, which may have a root
+    /// of its own.
     pub fn name(&mut self, place: &Place, tid: u32) -> String {
         let file = place.file.to_string_lossy();
         if !file.starts_with('/') {
             let is_named = !file.is_empty();
             return if is_named { file.into_owned() } else { "code in no file".to_owned() };
         }
-        let functions = self.files.entry(place.file.to_path_buf()).or_insert_with(|| {
-            let seen_by_it = PathBuf::from(format!("/proc/{tid}/root{file}"));
-            let object = Object::read(&seen_by_it).or_else(|_| Object::read(&place.file));
-            object.map(|object| object.functions).unwrap_or_default()
-        });
-        match function_at(functions, place.offset) {
-            Some(function) => function.bare.clone(),
-            None => {
-                let name = place.file.file_name().unwrap_or_default().to_string_lossy();
-                format!("{name}+{:#x}", place.offset)
-            }
+        let key = (place.file.to_path_buf(), place.identity);
+        let functions = self.files.entry(key).or_insert_with(|| functions_of(place, tid));
+        let (name, offset) = (place.file.file_name().unwrap_or_default(), place.offset);
+        let name = name.to_string_lossy();
+        match functions.as_deref().map(|functions| function_at(functions, offset)) {
+            Some(Some(function)) => function.bare.clone(),
+            Some(None) => format!("{name}+{offset:#x}"),
+            None => format!("{name} (replaced)+{offset:#x}"),
         }
     }
+}
+
+/// The functions of the file that was mapped, as the thread sees it: by its path, or where another
+/// file has that, as long as the thread is there.
+fn functions_of(place: &Place, tid: u32) -> Option<Vec<Function>> {
+    let seen_by_it = PathBuf::from(format!("/proc/{tid}/root{}", place.file.display()));
+    let by_path = [seen_by_it, place.file.to_path_buf()];
+    let of_path = by_path.iter().filter(|path| place.identity.is_at(path));
+    let mapped = mapped_file(tid, place.range);
+    let is_mapped = matches!(place.identity, Identity::Known(_)) && place.identity.is_at(&mapped);
+    let mut all = of_path.chain(is_mapped.then_some(&mapped)).peekable();
+    all.peek()?;
+    let read = all.find_map(|path| Object::read(path).ok());
+    Some(read.map(|object| object.functions).unwrap_or_default())
 }
 
 /// The function that holds this offset. They are in the order of their offsets, the plainest of
@@ -142,10 +224,55 @@ mod tests {
         let (place, mut names) = (mappings.place(address + 1).unwrap(), FunctionNames::default());
         let name = names.name(&place, std::process::id());
         assert!(name.ends_with("place::tests::a_function_here"), "{name}");
-        let vdso = Place { file: Path::new("[vdso]").into(), offset: 7 };
+        let of = |file: &str, offset, identity| Place {
+            file: Path::new(file).into(),
+            offset,
+            identity,
+            range: (0, 0),
+        };
+        let vdso = of("[vdso]", 7, Identity::Unknown);
         assert_eq!(names.name(&vdso, 1), "[vdso]");
-        let nowhere = Place { file: Path::new("/nowhere/lib.so").into(), offset: 0x17 };
+        let nowhere = of("/nowhere/lib.so", 0x17, Identity::Unknown);
         assert_eq!(names.name(&nowhere, 1), "lib.so+0x17");
         assert!(vdso.is_in_library() && nowhere.is_in_library() && !place.is_in_library());
+        let deleted = of("/proc/self/exe", 0x17, Identity::Deleted);
+        assert_eq!(names.name(&deleted, 1), "exe (replaced)+0x17");
+    }
+
+    /// A program that was installed anew while it ran, as upgrades do.
+    #[test]
+    fn a_function_is_not_named_by_the_file_that_took_the_place_of_its_own() {
+        let own = Mappings::read(std::process::id()).unwrap();
+        let offset = own.place(a_function_here as *const () as u64 + 1).unwrap().offset;
+        let place = tempfile::tempdir().unwrap();
+        let (program, other) = (place.path().join("program"), place.path().join("other"));
+        std::fs::copy("/proc/self/exe", &program).unwrap();
+        let length = std::fs::metadata(&program).unwrap().len();
+        let file = std::fs::File::open(&program).unwrap();
+        let (none, code) = (std::ptr::null_mut(), libc::PROT_READ | libc::PROT_EXEC);
+        // SAFETY: a new mapping, which nobody else knows of, and which stays.
+        let begin = unsafe {
+            let (length, fd) = (length as usize, std::os::fd::AsRawFd::as_raw_fd(&file));
+            libc::mmap(none, length, code, libc::MAP_PRIVATE, fd, 0)
+        };
+        assert_ne!(begin, libc::MAP_FAILED);
+        let named = |tid: u32| {
+            let mappings = Mappings::read(std::process::id()).unwrap();
+            let of = mappings.place(begin as u64 + offset).unwrap();
+            FunctionNames::default().name(&of, tid)
+        };
+        let here = std::process::id();
+        assert!(named(here).ends_with("place::tests::a_function_here"), "{}", named(here));
+        let before = Mappings::read(here).unwrap().place(begin as u64 + offset).unwrap();
+        std::fs::copy("/bin/true", &other).unwrap();
+        std::fs::rename(&other, &program).unwrap();
+        assert!(!FunctionNames::default().name(&before, 1).contains("main"), "of another file");
+        // Where the links may be followed the file itself is read as long as the process is there.
+        match std::fs::metadata(mapped_file(here, before.range)) {
+            Ok(_) => assert!(named(here).ends_with("a_function_here"), "{}", named(here)),
+            Err(why) => println!("SKIPPED: links to mapped files need CAP_SYS_ADMIN: {why}"),
+        }
+        let gone = FunctionNames::default().name(&before, u32::MAX);
+        assert_eq!(gone, format!("program (replaced)+{offset:#x}"));
     }
 }

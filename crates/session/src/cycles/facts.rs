@@ -2,11 +2,11 @@
 
 use punctual_analyze::cycles::Site;
 use punctual_analyze::cycles::lint::{HostFacts, Memory, ThreadFacts, Violation};
-use punctual_core::{Bytes, Fact, Nanos};
+use punctual_core::{Bytes, Fact, Nanos, Policy};
 use punctual_host::check::{self, Context, Verdict};
 use punctual_host::environment::Environment;
 use punctual_host::files::Files;
-use punctual_sys::attributes;
+use punctual_sys::attributes::{self, Scheduling};
 use std::collections::BTreeMap;
 
 /// The settings of a thread now; `None` where it has ended. `site`: the wait of its cycles.
@@ -24,7 +24,33 @@ pub fn of_thread(files: &dyn Files, tid: u32, site: &Site) -> Option<ThreadFacts
         memory: memory(&status),
         realtime_timerfd: site.by_argument && is_realtime_timerfd(files, tid, site.call.argument),
         files: BTreeMap::new(),
+        lower: BTreeMap::new(),
     })
+}
+
+/// Those of these threads that are the kernel's and have a lower priority than a real-time thread
+/// with this one: their scheduling in words.
+pub fn lower_kernel_threads(
+    files: &dyn Files,
+    tids: impl Iterator<Item = u32>,
+    own: &Scheduling,
+) -> BTreeMap<u32, String> {
+    let words = |tid: u32| {
+        // A kernel thread has no memory of its own.
+        let status = files.read(&format!("/proc/{tid}/status")).ok()?;
+        let scheduling = attributes::scheduling(tid as i32).ok()?;
+        let is_one = memory(&status).known().is_none() && rank(&scheduling) < rank(own);
+        is_one.then(|| (tid, scheduling.to_string()))
+    };
+    if own.policy.is_real_time() { tids.filter_map(words).collect() } else { BTreeMap::new() }
+}
+
+/// The scheduler takes the higher one first.
+fn rank(scheduling: &Scheduling) -> u32 {
+    match (scheduling.policy, scheduling.priority) {
+        (Policy::Deadline, _) => u32::MAX,
+        (_, priority) => priority.map_or(0, |priority| u32::from(priority.get())),
+    }
 }
 
 /// `VmSize` and `VmLck` of proc_pid_status(5).
@@ -107,6 +133,23 @@ mod tests {
         let (mapped, locked) = (Bytes::kib(2_300), Bytes::kib(8));
         assert_eq!(memory(status), Fact::Known(Memory { mapped, locked }));
         assert_eq!(memory("Name:\tkthreadd\n").known(), None);
+    }
+
+    #[test]
+    fn kernel_threads_below_a_real_time_thread_are_found() {
+        use punctual_core::Priority;
+        let files = Root::system();
+        let comm = files.read_trimmed("/proc/2/comm");
+        if comm.as_deref().ok() != Some("kthreadd") {
+            println!("SKIPPED: process 2 is no kernel thread here");
+            return;
+        }
+        let tids = || [2, std::process::id()].into_iter();
+        let own = Scheduling::new(Policy::Fifo, Priority::new(1));
+        let lower = lower_kernel_threads(&files, tids(), &own);
+        assert_eq!(lower.keys().collect::<Vec<_>>(), [&2], "this process is none: {lower:?}");
+        let other = Scheduling::new(Policy::Other, None);
+        assert!(lower_kernel_threads(&files, tids(), &other).is_empty());
     }
 
     #[test]

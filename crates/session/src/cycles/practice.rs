@@ -8,6 +8,7 @@ use punctual_analyze::cycles::{Inferred, Measured};
 use punctual_core::cycle::{Cycle, CycleKind, DescriptorSet};
 use punctual_core::{Finding, Nanos};
 use punctual_host::files::{Files, Root};
+use punctual_sys::attributes::{self, Scheduling};
 use std::collections::BTreeMap;
 
 /// Collected for a thread while it is measured.
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 pub struct Practice {
     seen: Seen,
     facts: ThreadFacts,
+    scheduling: Option<Scheduling>,
     /// What its descriptors were open for when it first wrote into them.
     files: BTreeMap<u32, String>,
     looked_at: DescriptorSet,
@@ -42,6 +44,7 @@ impl Practice {
     pub fn refresh(&mut self, tid: u32, inferred: &Inferred) {
         if let Some(facts) = facts::of_thread(&Root::system(), tid, &inferred.site) {
             self.facts = facts;
+            self.scheduling = attributes::scheduling(tid as i32).ok().or(self.scheduling);
         }
     }
 
@@ -66,6 +69,10 @@ impl Practice {
             return Vec::new();
         }
         self.facts.files = std::mem::take(&mut self.files);
+        if let Some(own) = &self.scheduling {
+            let awaited = self.seen.awaited.keys().copied();
+            self.facts.lower = facts::lower_kernel_threads(&Root::system(), awaited, own);
+        }
         let input = Subject { kind, seen: &self.seen, facts: &self.facts, host, culprits };
         lint(subject, &input)
     }

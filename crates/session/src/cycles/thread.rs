@@ -1,5 +1,6 @@
 //! One thread: its first waits, what its cycles are, and its series.
 
+use super::delays;
 use super::findings;
 use super::holders::Holders;
 use super::options::{CycleOptions, WORKLOAD};
@@ -382,7 +383,11 @@ impl Thread {
 
     fn tables(&self) -> Vec<Table> {
         let holders = self.holders.table();
-        let all = [self.culprits(), holders, self.typical.table(), self.worst_cycles.table()];
+        let typical = self.typical.typical();
+        let delays =
+            typical.and_then(|one| delays::table(self.worst_cycles.cycles(), &one.split()));
+        let (typical, worst) = (self.typical.table(), self.worst_cycles.table());
+        let all = [self.culprits(), holders, delays, typical, worst];
         all.into_iter().flatten().collect()
     }
 

@@ -38,7 +38,8 @@ impl TypicalCycles {
         self.some.push(*cycle);
     }
 
-    fn typical(&self) -> Option<Cycle> {
+    /// The median of some.
+    pub fn typical(&self) -> Option<Cycle> {
         let mut some = self.some.clone();
         some.sort_by_key(Cycle::response_time);
         some.get(some.len() / 2).copied()

@@ -79,6 +79,11 @@ impl WorstCycles {
         self.worst.truncate(CYCLES);
     }
 
+    /// The longest first.
+    pub fn cycles(&self) -> impl Iterator<Item = &Cycle> {
+        self.worst.iter().map(|worst| &worst.cycle)
+    }
+
     /// The stacks that instants have which wait for the end of their cycle.
     pub fn needed(&self) -> impl Iterator<Item = u32> {
         self.pending.iter().filter_map(|moment| moment.stack)

@@ -5,7 +5,7 @@ use punctual_core::cycle::{CallClass, CycleKind, DescriptorSet, MARKED};
 use punctual_core::{Nanos, Policy, Severity};
 
 /// All of them, in the order in which they are listed.
-pub const RULES: [Rule; 14] = [
+pub const RULES: [Rule; 15] = [
     Rule {
         id: "page-faults-in-cycle",
         severity: Severity::Warning,
@@ -82,6 +82,13 @@ pub const RULES: [Rule; 14] = [
         title: "a real-time thread that slept in FUTEX_WAIT",
         evaluate: lock_without_pi,
         cycles: Some(|of| of.seen.without_pi.cycles),
+    },
+    Rule {
+        id: "waits-for-lower-priority",
+        severity: Severity::Warning,
+        title: "a real-time thread that waited for kernel threads of a lower priority",
+        evaluate: waits_for_lower,
+        cycles: Some(|of| lower(of).map(|(_, delay, _)| delay.cycles).max().unwrap_or(0)),
     },
     Rule {
         id: "throttled-in-cycle",
@@ -355,6 +362,35 @@ fn lock_without_pi(of: &Subject<'_>) -> Option<Violation> {
         format!("asleep in FUTEX_WAIT: {}", time_of(delay)),
         "use a mutex with priority inheritance (FUTEX_LOCK_PI): \
          pthread_mutexattr_setprotocol(3) with PTHREAD_PRIO_INHERIT",
+    )
+}
+
+/// The kernel threads of a lower priority that it waited for, with their scheduling.
+fn lower<'a>(of: &Subject<'a>) -> impl Iterator<Item = (String, &'a Delay, &'a String)> + use<'a> {
+    let (facts, seen) = (of.facts, of.seen);
+    let known = |(tid, words)| {
+        let (name, delay) = seen.awaited.get(tid)?;
+        Some((format!("{name}-{tid}"), delay, words))
+    };
+    facts.lower.iter().filter_map(known)
+}
+
+fn waits_for_lower(of: &Subject<'_>) -> Option<Violation> {
+    let mut all: Vec<_> = lower(of).collect();
+    all.sort_by_key(|(_, delay, _)| std::cmp::Reverse(delay.total));
+    let most = all.iter().map(|(_, delay, _)| delay.cycles).max()?;
+    let words = |(name, delay, scheduling): &(String, &Delay, &String)| {
+        format!("{name} ({scheduling}): {}", time_of(delay))
+    };
+    let words: Vec<String> = all.iter().take(3).map(words).collect();
+    found(
+        format!(
+            "in {} it waited for a kernel thread of a lower priority, before which others may run",
+            of_cycles(most, of)
+        ),
+        words.join("; "),
+        "do not wait for it in a cycle, or give it a priority above the tasks that may run before \
+         it: `chrt -f -p PRIORITY TID`",
     )
 }
 

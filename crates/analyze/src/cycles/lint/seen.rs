@@ -1,7 +1,7 @@
 //! Sums over the cycles of a thread, for the rules.
 
 use crate::cycles::Measured;
-use punctual_core::cycle::{Cycle, CycleKind, MARKED};
+use punctual_core::cycle::{Cycle, CycleKind, MARKED, TaskName, WokenBy};
 use punctual_core::{MainPart, MonotonicNs, Nanos};
 use std::collections::BTreeMap;
 
@@ -47,6 +47,8 @@ pub struct Seen {
     pub behind: Delay,
     /// While its runtime was used up.
     pub throttled: Delay,
+    /// Asleep until one of these threads ended that, by its id: not for locks.
+    pub awaited: BTreeMap<u32, (TaskName, Delay)>,
     /// Time on a CPU.
     pub executed: Nanos,
     /// Response times, altogether.
@@ -70,6 +72,7 @@ impl Default for Seen {
             without_pi: Delay::default(),
             behind: Delay::default(),
             throttled: Delay::default(),
+            awaited: BTreeMap::new(),
             executed: Nanos::ZERO,
             response: Nanos::ZERO,
             slept: Nanos::ZERO,
@@ -79,6 +82,8 @@ impl Default for Seen {
     }
 }
 
+/// Threads that are distinguished.
+const AWAITED: usize = 64;
 /// The clock of a sleep as clock_nanosleep(2) has it.
 const CLOCK_REALTIME: u64 = 0;
 
@@ -102,6 +107,11 @@ impl Seen {
         }
         self.behind.add(of(cycle, &[MainPart::Preempted, MainPart::Runqueue]));
         self.throttled.add(of(cycle, &[MainPart::Throttled]));
+        if let Some(by) = cycle.awaited.filter(|one| one.by == WokenBy::Task)
+            && (self.awaited.len() < AWAITED || self.awaited.contains_key(&by.tid))
+        {
+            self.awaited.entry(by.tid).or_insert((by.name, Delay::default())).1.add(by.time);
+        }
         self.executed += cycle.execution_time();
         self.response += cycle.response_time();
         self.slept += cycle.release - cycle.entered;

@@ -1,7 +1,9 @@
 use super::*;
 use crate::cycles::tests::cycle;
 use crate::cycles::{Follower, Inferred, Measured, Site};
-use punctual_core::cycle::{CallSet, Cycle, DescriptorSet, MARKED, WaitingCall, WokenBy};
+use punctual_core::cycle::{
+    Awaited, CallSet, Cycle, DescriptorSet, MARKED, TaskName, WaitingCall, WokenBy,
+};
 use punctual_core::{MainPart, Split};
 use std::collections::BTreeSet;
 
@@ -34,6 +36,7 @@ fn clean() -> Case {
             (5, "/var/log/loop".to_owned()),
             (6, "socket:[12]".to_owned()),
         ]),
+        lower: BTreeMap::from([(38, "SCHED_FIFO 50".to_owned())]),
     };
     let violation = |message: &str| Violation {
         message: message.to_owned(),
@@ -328,6 +331,23 @@ fn helpers_are_judged_only_without_a_real_time_thread() {
     assert!(!judged(Event, Policy::Other, false, false));
     assert!(judged(Event, Policy::Other, true, true));
     assert!(!is_meant_real_time(Event, None, false, false));
+}
+
+#[test]
+fn a_kernel_thread_of_a_lower_priority_that_it_waits_for_is_named() {
+    let waits_for = |by, tid| {
+        changed(move |_, cycle| {
+            let name = TaskName(*b"irq/38-eth0\0\0\0\0\0");
+            cycle.awaited = Some(Awaited { by, tid, name, time: Nanos(5_000) });
+        })
+    };
+    let message = "in 400 of 400 cycles it waited for a kernel thread of a lower priority, before \
+                   which others may run";
+    let evidence = "irq/38-eth0-38 (SCHED_FIFO 50): 2 ms altogether, at most 5 us";
+    only(&waits_for(WokenBy::Task, 38), "waits-for-lower-priority", message, evidence);
+    // One that has a higher priority, and one that was only interrupted.
+    assert!(ids(&waits_for(WokenBy::Task, 39)).is_empty());
+    assert!(ids(&waits_for(WokenBy::Irq, 38)).is_empty());
 }
 
 #[test]

@@ -10,6 +10,8 @@ const COUNT: usize = 12;
 const RATE: usize = 10;
 const TIME: usize = 13;
 const SHARE: usize = 12;
+/// Narrower terminals have no rate, and the originator before what it caused: that may be cut.
+const WIDE: usize = 100;
 
 /// All lines, at most so many; CPUs that have no room are counted.
 pub fn draw(state: &Disturbed, paper: Paper, height: usize) -> Vec<String> {
@@ -29,21 +31,31 @@ pub fn draw(state: &Disturbed, paper: Paper, height: usize) -> Vec<String> {
 
 fn head(paper: Paper) -> String {
     let line = Line::new(paper).left("CPU", CPU, Style::DIM).right("entries", COUNT, Style::DIM);
-    let line = line.right("a second", RATE, Style::DIM).right("longest, µs", TIME, Style::DIM);
+    let line = match paper.width >= WIDE {
+        true => line.right("a second", RATE, Style::DIM),
+        false => line,
+    };
+    let line = line.right("longest, µs", TIME, Style::DIM);
     let line = line.right("interrupted", SHARE, Style::DIM);
     line.push("  most of the time", Style::DIM).finish()
 }
 
 fn row(cpu: &CpuRow, paper: Paper) -> String {
-    let fixed = CPU + COUNT + RATE + TIME + SHARE + 2;
+    let is_wide = paper.width >= WIDE;
+    let rate = if is_wide { RATE } else { 0 };
+    let fixed = CPU + COUNT + rate + TIME + SHARE + 2;
     let line = Line::new(paper).left(&cpu.cpu.to_string(), CPU, Style::PLAIN);
     let line = line.right(&count(cpu.entries), COUNT, Style::PLAIN);
-    let line = line.right(&format!("{:.0}", cpu.a_second), RATE, Style::PLAIN);
+    let line = match is_wide {
+        true => line.right(&format!("{:.0}", cpu.a_second), RATE, Style::PLAIN),
+        false => line,
+    };
     let longest = cpu.longest.map_or("-".to_owned(), micros);
     let line = line.right(&longest, TIME, Style::BOLD);
     let line = line.right(&format!("{:.3} %", cpu.interrupted * 100.0), SHARE, Style::PLAIN);
     let top = cpu.top.as_ref().map_or(String::new(), |top| {
-        format!("  {}, by {}", plain(&top.what), plain(&top.originator))
+        let (what, by) = (plain(&top.what), plain(&top.originator));
+        if is_wide { format!("  {what}, by {by}") } else { format!("  {by}: {what}") }
     });
     line.push(&clipped(&top, paper.width.saturating_sub(fixed) + 2, false), Style::PLAIN).finish()
 }
@@ -88,6 +100,19 @@ mod tests {
         assert!(text.contains(row), "{text}");
         assert!(!text.contains('\u{1b}'), "{text:?}");
         assert!(text.starts_with("CPU 2-3"), "{text}");
+    }
+
+    #[test]
+    fn who_it_was_is_whole_in_80_columns() {
+        let mut state = state(1);
+        state.cpus[0].top = Some(TopEntry {
+            what: "function call IPI smp_call_function_many_cond".to_owned(),
+            // As long as they come: 15 bytes, and the largest id.
+            originator: "Web Content-abc-4194303 [255]".to_owned(),
+        });
+        let text = drawn(&state, 80, 24);
+        assert!(text.contains("  Web Content-abc-4194303 [255]:"), "{text}");
+        assert!(!text.contains("a second"), "{text}");
     }
 
     #[test]

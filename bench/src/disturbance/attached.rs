@@ -1,0 +1,91 @@
+//! What it does to a program to be attached to: `punctual attach` beside what others use to see its
+//! system calls and its waits for a CPU. The program is a process that measures its own timer.
+
+use super::beside::{Running, compare, start};
+use crate::Args;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Until the slowest of them has begun.
+const STARTED: Duration = Duration::from_millis(1_500);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Attach,
+    Explain,
+    PerfTrace,
+    PerfSched,
+    Strace,
+    Lttng,
+}
+
+const WAYS: [(Way, &str); 6] = [
+    (Way::Attach, "punctual attach"),
+    (Way::Explain, "punctual attach --explain"),
+    (Way::PerfTrace, "perf trace -s"),
+    (Way::PerfSched, "perf sched record"),
+    (Way::Strace, "strace -c -f"),
+    (Way::Lttng, "LTTng, system calls and switches"),
+];
+
+/// One at a time: sessions of LTTng live in a daemon.
+const LTTNG: &str = "lttng create punctual-bench --output=out && lttng enable-event --kernel \
+                     --syscall --all && lttng enable-event --kernel sched_switch,sched_waking && \
+                     lttng start && trap 'lttng destroy punctual-bench' INT && sleep infinity";
+
+impl Way {
+    fn command(self, program: &Path, target: u32) -> Command {
+        let pid = target.to_string();
+        let of = |program: &Path, words: &[&str]| {
+            let mut command = Command::new(program);
+            command.args(words);
+            command
+        };
+        match self {
+            Way::Attach => of(program, &["attach", &pid, "--quiet", "--output", "out"]),
+            Way::Explain => {
+                of(program, &["attach", &pid, "--quiet", "--explain", "--output", "out"])
+            }
+            Way::PerfTrace => of(Path::new("perf"), &["trace", "-s", "-p", &pid, "-o", "out"]),
+            Way::PerfSched => of(Path::new("perf"), &["sched", "record", "-o", "out"]),
+            Way::Strace => of(Path::new("strace"), &["-c", "-f", "-p", &pid, "-o", "out"]),
+            Way::Lttng => of(Path::new("sh"), &["-c", LTTNG]),
+        }
+    }
+
+    /// Says what is lacking.
+    fn is_possible(self) -> bool {
+        let (program, question) = match self {
+            Way::Attach | Way::Explain => return true,
+            Way::PerfTrace | Way::PerfSched => ("perf", "--version"),
+            Way::Strace => ("strace", "--version"),
+            Way::Lttng => ("lttng", "--version"),
+        };
+        let is_there = Command::new(program).arg(question).output().is_ok();
+        if !is_there {
+            println!("SKIPPED: the comparison of what is attached lacks the program {program}");
+        }
+        is_there
+    }
+}
+
+/// A tool that is attached, with the directory that it writes to.
+struct Beside {
+    _program: Running,
+    _place: TempDir,
+}
+
+/// By how much percentiles of the program's own figures rise.
+pub fn measure(args: &Args) -> Result<Value, String> {
+    let ways: Vec<(Way, &str)> = WAYS.into_iter().filter(|(way, _)| way.is_possible()).collect();
+    compare(args, "a program that is attached to", &ways, |program, target, way| {
+        let place = tempfile::tempdir().map_err(|why| why.to_string())?;
+        let running = start(way.command(program, target).current_dir(place.path()))?;
+        sleep(STARTED);
+        Ok(Beside { _program: running, _place: place })
+    })
+}

@@ -1,0 +1,65 @@
+//! What delayed the longest cycles of a thread.
+
+use punctual_analyze::cycles::find_delay;
+use punctual_core::cycle::Cycle;
+use punctual_core::{Cell, Column, Split, Table};
+use punctual_report::format;
+
+/// A row for each of these cycles, with what took longer than in a typical one; `None` where
+/// nothing did.
+pub fn table<'c>(longest: impl Iterator<Item = &'c Cycle>, typical: &Split) -> Option<Table> {
+    let row = |cycle: &Cycle| {
+        let delay = find_delay(cycle, typical)?;
+        let by = delay.by.map(|(tid, name)| format!("{name}-{tid}"));
+        Some(vec![
+            Cell::from(cycle.response_time()),
+            Cell::from(delay.part.words()),
+            Cell::from(delay.time),
+            by.map_or(Cell::Nothing, |by| Cell::from(format::plain(&by))),
+        ])
+    };
+    let rows: Vec<_> = longest.filter_map(row).collect();
+    (!rows.is_empty()).then(|| Table {
+        name: "delays".to_owned(),
+        title: "what delayed the longest cycles".to_owned(),
+        columns: vec![
+            Column::new("response", "ns"),
+            Column::new("cause", ""),
+            Column::new("longer than typical", "ns"),
+            Column::new("by", ""),
+        ],
+        rows,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::cycle;
+    use super::*;
+    use punctual_core::cycle::{Awaited, TaskName, WokenBy};
+    use punctual_core::{MainPart, Nanos};
+
+    #[test]
+    fn a_cycle_is_delayed_by_what_took_longer_than_usual() {
+        let typical = cycle(0);
+        assert_eq!(table([&typical].into_iter(), &typical.split()), None);
+        let mut delayed = cycle(1_000_000);
+        delayed.run.add(MainPart::Waiting, Nanos(50_000));
+        let by = |name: &[u8; 16], by, time| Awaited { by, tid: 9, name: TaskName(*name), time };
+        let peer = b"peer\0\0\0\0\0\0\0\0\0\0\0\0";
+        let words = |one: &Cycle| {
+            let table = table([one].into_iter(), &typical.split()).expect("it was delayed");
+            let row = &table.rows[0];
+            assert_eq!(row[1..3], [Cell::from("waiting"), Cell::from(Nanos(50_000))]);
+            row[3].clone()
+        };
+        assert_eq!(words(&delayed), Cell::Nothing);
+        delayed.awaited = Some(by(peer, WokenBy::Task, Nanos(40_000)));
+        assert_eq!(words(&delayed), Cell::from("peer-9"));
+        // Of less than half of it, and one that was only interrupted.
+        delayed.awaited = Some(by(peer, WokenBy::Task, Nanos(20_000)));
+        assert_eq!(words(&delayed), Cell::Nothing);
+        delayed.awaited = Some(by(peer, WokenBy::Irq, Nanos(50_000)));
+        assert_eq!(words(&delayed), Cell::Nothing);
+    }
+}

@@ -1,0 +1,94 @@
+//! Threads by the ids that they have in a PID namespace of their own (pid_namespaces(7)).
+
+use super::target::comm;
+use punctual_core::cycle::{Cycle, TaskName};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// Threads that are known at once.
+const MOST: usize = 1_024;
+
+/// What ids in a namespace are outside of it.
+#[derive(Default)]
+pub struct NamespaceIds {
+    /// By a thread of the process, and the id within; `None`: no thread of the process has it.
+    known: BTreeMap<(u32, u32), Option<(u32, TaskName)>>,
+}
+
+impl NamespaceIds {
+    /// Gives the holder of a lock the id and the name that it has here. Of a process that it is no
+    /// thread of, it holds no lock.
+    pub fn translate(&mut self, cycle: &mut Cycle) {
+        let Some(holder) = cycle.holder.as_mut().filter(|holder| holder.in_namespace) else {
+            return;
+        };
+        if self.known.len() >= MOST {
+            self.known.clear();
+        }
+        let inside = holder.tid;
+        let found =
+            *self.known.entry((cycle.tid, inside)).or_insert_with(|| find(cycle.tid, inside));
+        match found {
+            Some((tid, name)) => {
+                (holder.tid, holder.name, holder.in_namespace) = (tid, name, false)
+            }
+            None => cycle.holder = None,
+        }
+    }
+}
+
+/// The thread of the same process as `of` that has this id within.
+fn find(of: u32, inside: u32) -> Option<(u32, TaskName)> {
+    let tasks = fs::read_dir(format!("/proc/{of}/task")).ok()?.flatten();
+    let mut tids = tasks.filter_map(|task| task.file_name().to_str()?.parse::<u32>().ok());
+    let tid = tids.find(|tid| {
+        let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+        innermost_id(&status) == Some(inside)
+    })?;
+    let mut name = TaskName::default();
+    let text = comm(tid).unwrap_or_default();
+    name.0.iter_mut().zip(text.bytes()).for_each(|(to, byte)| *to = byte);
+    Some((tid, name))
+}
+
+/// `NSpid:\t4711\t3`: one for each namespace, the thread's own the last.
+fn innermost_id(status: &str) -> Option<u32> {
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    line.split_ascii_whitespace().next_back()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::cycle;
+    use super::*;
+    use punctual_core::Nanos;
+    use punctual_core::cycle::{LockEvidence, LockHolder};
+
+    #[test]
+    fn the_id_of_a_namespace_is_the_last() {
+        assert_eq!(innermost_id("Name:\ta\nNSpid:\t4711\t30\t3\nx"), Some(3));
+        assert_eq!(innermost_id("NSpid:\t4711\n"), Some(4711));
+        assert_eq!(innermost_id("Pid:\t4711\n"), None);
+    }
+
+    #[test]
+    fn a_holder_that_is_no_thread_of_the_process_is_none() {
+        let mut held = cycle(0);
+        held.tid = std::process::id();
+        let holder = |tid, in_namespace| LockHolder {
+            tid,
+            name: TaskName::default(),
+            evidence: LockEvidence::MutexOwner,
+            in_namespace,
+            waits: 1,
+            time: Nanos(1),
+        };
+        let mut ids = NamespaceIds::default();
+        held.holder = Some(holder(1, false));
+        ids.translate(&mut held);
+        assert_eq!(held.holder, Some(holder(1, false)), "it has that id here");
+        held.holder = Some(holder(u32::MAX, true));
+        ids.translate(&mut held);
+        assert_eq!(held.holder, None);
+    }
+}
