@@ -405,6 +405,36 @@ fn a_terminal_shows_threads_while_they_are_measured() {
     }
 }
 
+/// Another user with the two of docs/attach.md, and one with none.
+#[test]
+fn two_capabilities_are_enough() {
+    use std::os::unix::fs::PermissionsExt;
+    let Some(place) = compiled().filter(|_| has_program("setpriv", "util-linux")) else { return };
+    std::fs::set_permissions(place.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    let with = |capabilities: &str, arguments: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        for set in ["--inh-caps", "--ambient-caps", "--bounding-set"] {
+            command.args([set, capabilities]);
+        }
+        command.arg(common::punctual().get_program()).args(arguments);
+        command.current_dir(place.path()).stdin(std::process::Stdio::null()).output().unwrap()
+    };
+    if !with("-all", &["--version"]).status.success() {
+        println!("SKIPPED: another user may not run this program, or have capabilities");
+        return;
+    }
+    let attach =
+        ["attach", "--quiet", "--output", "bundle", "--", "./periodic", "absolute", CYCLES];
+    let refused = with("-all", &attach);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+    assert!(text(&refused).contains("lacks CAP_BPF and CAP_PERFMON"), "{}", text(&refused));
+    assert!(!place.bundle().exists());
+    let output = with("-all,+bpf,+perfmon", &attach);
+    assert_eq!(output.status.code(), OWN, "{}", text(&output));
+    assert_kind(&place.summary(), "absolute", true);
+}
+
 #[test]
 fn wrong_requests_start_nothing() {
     let place = Place::with("");
