@@ -14,6 +14,7 @@ const THERE: &[&str] = &[
     "flight::a_window",
     "counting::system_calls",
     "accounting::",
+    "attach::an_absolute_sleeper",
 ];
 
 /// On one CPU in virtual time: an emulator that lets several take turns makes them late by itself,
