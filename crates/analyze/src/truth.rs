@@ -2,6 +2,7 @@
 
 use punctual_bundle::explanation::{ExplainedPart, ExplainedSample};
 use punctual_bundle::truth::TruthScore;
+use punctual_core::{Account, MainPart, MonotonicNs, Nanos};
 use std::collections::BTreeMap;
 
 /// A sample is affected from this overlap on, in ns, if that is at least half of it; and it is
@@ -20,16 +21,53 @@ pub struct Injected {
 /// What an explanation must name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Expected<'e> {
-    /// The ids of causes that are right, each with its culprit.
+    /// The ids of causes that are right, each with its culprit; `*` at the end of a name stands for
+    /// anything.
     pub causes: &'e [(&'e str, &'e str)],
+    /// Which samples are delayed.
+    pub placing: Placing,
     /// Whether the culprit's name is also that of what is not injected: then nothing is false.
     pub is_shared: bool,
+}
+
+/// Which samples an injection delays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Placing {
+    /// Those that were due while it went on, and ended after it.
+    DueWithin,
+    /// Those that were due while it went on: who tells when it was over is the last to know.
+    DueAtAll,
+    /// Those in which it began: the measured thread met it itself.
+    Within,
 }
 
 impl Expected<'_> {
     fn is(&self, part: &ExplainedPart) -> bool {
         let who = part.who.as_deref().unwrap_or_default();
-        self.causes.contains(&(&part.cause, who))
+        self.causes.iter().any(|(cause, name)| {
+            *cause == part.cause
+                && name.strip_suffix('*').map_or(*name == who, |start| who.starts_with(start))
+        })
+    }
+
+    /// Whether a sample is affected, of which so much was injected.
+    fn affects(&self, injected: &[Injected], overlap: i64, due: i64, end: i64) -> bool {
+        injected.iter().any(|one| self.delays(one, due, end))
+            && overlap >= LEAST_NS
+            && overlap.saturating_mul(2) >= end.saturating_sub(due)
+    }
+
+    /// Whether an injection delays a sample that was due at an instant and ended at another.
+    fn delays(&self, one: &Injected, due: i64, end: i64) -> bool {
+        match self.placing {
+            // What begins after the sample was due may delay it for another reason: with preemption
+            // none or voluntary a task in the kernel is not preempted, whatever it does there. And
+            // what the thread preempts, such as a softirq with PREEMPT_RT, goes on after its
+            // sample.
+            Placing::DueWithin => (one.begin..one.end).contains(&due) && one.end <= end,
+            Placing::DueAtAll => (one.begin..one.end).contains(&due),
+            Placing::Within => (due..end).contains(&one.begin),
+        }
     }
 }
 
@@ -42,21 +80,13 @@ pub fn score(
     let mut score = TruthScore { explained: samples.len() as u64, ..TruthScore::default() };
     for sample in samples {
         let end = sample.at.saturating_add(sample.latency_ns);
-        let overlap: i64 = injected
-            .iter()
-            .map(|one| one.end.min(end).saturating_sub(one.begin.max(sample.at)).max(0))
-            .sum();
+        let overlap = overlap(injected, sample.at, end);
         let of = |is: &dyn Fn(&ExplainedPart) -> bool| -> i64 {
             sample.parts.iter().filter(|part| is(part)).map(|part| part.ns).sum()
         };
         let named = of(&|part| expected.is(part));
         let (largest, is_right) = largest_part(sample, expected);
-        // What begins after the sample was due may delay it for another reason: with preemption
-        // none or voluntary a task in the kernel is not preempted, whatever it does there. And what
-        // the thread preempts, such as a softirq with PREEMPT_RT, goes on after its sample.
-        let is_due_within =
-            injected.iter().any(|one| (one.begin..one.end).contains(&sample.at) && one.end <= end);
-        if !is_due_within || overlap < LEAST_NS || overlap.saturating_mul(2) < sample.latency_ns {
+        if !expected.affects(injected, overlap, sample.at, end) {
             let is_false = is_right && !expected.is_shared && overlap == 0 && named >= LEAST_NS;
             score.falsely_named += u64::from(is_false);
             continue;
@@ -69,10 +99,97 @@ pub fn score(
         if is_right {
             score.right += 1;
         } else {
+            score.examples.entry(largest.clone()).or_insert_with(|| example(sample));
             *score.confused.entry(largest).or_default() += 1;
         }
     }
     score
+}
+
+/// The score of the accounting of samples, each by when it was due and its latency. It has causes
+/// without culprits, and samples by their latency, in narrow buckets: of a bucket, as many affected
+/// samples are right as samples have the right cause as their longest part.
+pub fn score_account(
+    samples: &[(MonotonicNs, Nanos)],
+    account: &Account,
+    injected: &[Injected],
+    expected: Expected<'_>,
+) -> TruthScore {
+    let mut score = TruthScore { explained: samples.len() as u64, ..TruthScore::default() };
+    let mut met: BTreeMap<u64, Met> = BTreeMap::new();
+    for (due, latency) in samples {
+        let (due, end) = (due.ns(), (*due + *latency).ns());
+        let overlap = overlap(injected, due, end);
+        let met = met.entry(Account::lower_edge(*latency)).or_default();
+        met.overlap += overlap;
+        met.is_clear |= overlap == 0;
+        if expected.affects(injected, overlap, due, end) {
+            met.affected += 1;
+            met.time += overlap;
+            score.latency_ns += latency.ns();
+        }
+    }
+    let is_right =
+        |part: MainPart| expected.causes.iter().any(|(cause, _)| *cause == part.cause().id());
+    for (edge, bucket) in account.buckets() {
+        let Some(met) = met.get(&edge) else { continue };
+        let all = || MainPart::ALL.iter().copied().enumerate();
+        let named: u64 =
+            all().filter(|(_, part)| is_right(*part)).map(|(at, _)| bucket.parts[at]).sum();
+        let longest: u64 =
+            all().filter(|(_, part)| is_right(*part)).map(|(at, _)| bucket.longest[at]).sum();
+        let right = longest.min(met.affected);
+        score.affected += met.affected;
+        score.right += right;
+        if met.affected > 0 {
+            let unknown = all().find(|(_, part)| *part == MainPart::Unknown);
+            score.unknown_ns += unknown.map_or(0, |(at, _)| bucket.parts[at] as i64);
+            score.time_ns += met.time;
+            score.time_error_ns += (named as i64 - met.overlap).abs();
+        } else if met.overlap == 0 && met.is_clear && !expected.is_shared && edge as i64 >= LEAST_NS
+        {
+            score.falsely_named += longest;
+        }
+        if right < met.affected {
+            let others = all().filter(|(_, part)| !is_right(*part));
+            let other = others.max_by_key(|(at, _)| bucket.longest[*at]);
+            let name = other.map_or(String::new(), |(_, part)| part.cause().id().to_owned());
+            *score.confused.entry(name).or_default() += met.affected - right;
+        }
+    }
+    score
+}
+
+/// What is known of the samples of a bucket.
+#[derive(Default)]
+struct Met {
+    affected: u64,
+    /// The injected time of affected samples, and of all.
+    time: i64,
+    overlap: i64,
+    /// Whether one met no injection.
+    is_clear: bool,
+}
+
+/// How much of a time causes were injected.
+fn overlap(injected: &[Injected], due: i64, end: i64) -> i64 {
+    let of = |one: &Injected| one.end.min(end).saturating_sub(one.begin.max(due)).max(0);
+    injected.iter().map(of).sum()
+}
+
+/// The parts of a sample: `preempted hog 3000 ns (sched_switch 0, sched_switch 3000); …`, with the
+/// instants of events from when the sample was due.
+fn example(sample: &ExplainedSample) -> String {
+    let part = |part: &ExplainedPart| {
+        let events: Vec<String> = part
+            .evidence
+            .iter()
+            .map(|event| format!("{} {}", event.event, event.at - sample.at))
+            .collect();
+        let who = part.who.as_deref().unwrap_or("–");
+        format!("{} {who} {} ns ({})", part.cause, part.ns, events.join(", "))
+    };
+    sample.parts.iter().map(part).collect::<Vec<_>>().join("; ")
 }
 
 /// The cause with the most of a sample, and whether that is the right one with the right culprit.

@@ -65,6 +65,9 @@ pub struct TruthScore {
     pub right: u64,
     /// Affected samples of which it was given to another one, by that cause.
     pub confused: BTreeMap<String, u64>,
+    /// Of each of these causes one sample: all of its parts, with the events that prove them.
+    #[serde(default)]
+    pub examples: BTreeMap<String, String>,
     /// Samples that were not affected, and of which the largest part was given to the injected
     /// cause and its culprit nevertheless.
     pub falsely_named: u64,
@@ -88,6 +91,9 @@ impl TruthScore {
         self.right += other.right;
         for (cause, count) in &other.confused {
             *self.confused.entry(cause.clone()).or_default() += count;
+        }
+        for (cause, example) in &other.examples {
+            self.examples.entry(cause.clone()).or_insert_with(|| example.clone());
         }
         self.falsely_named += other.falsely_named;
         self.time_ns += other.time_ns;

@@ -38,6 +38,21 @@ pub fn wait(
         .map(drop)
 }
 
+/// Waits until the word is this thread's, with priority inheritance: it holds its id then, or is
+/// free (FUTEX_LOCK_PI).
+pub fn lock_pi(word: &AtomicU32, scope: Scope) -> io::Result<()> {
+    let (what, none) = (libc::FUTEX_LOCK_PI | scope as i32, std::ptr::null::<libc::timespec>());
+    // SAFETY: the word is borrowed; without a timeout nothing else is read.
+    check(unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), what, 0, none) }).map(drop)
+}
+
+/// Gives the word, which holds this thread's id, to the next that waits for it (FUTEX_UNLOCK_PI).
+pub fn unlock_pi(word: &AtomicU32, scope: Scope) -> io::Result<()> {
+    let what = libc::FUTEX_UNLOCK_PI | scope as i32;
+    // SAFETY: the word is borrowed; nothing else is read.
+    check(unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), what) }).map(drop)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,10 +2,11 @@
 
 use super::search::switched_to;
 use super::segment::Segment;
+use super::thread_timeline::ThreadTimeline;
 use super::trace_context::TraceContext;
 use super::{Budget, Cause, Kind, Mode};
 use crate::threads::{CpuSpan, ThreadState};
-use punctual_core::event::{TaskState, Tid};
+use punctual_core::event::{Group, TaskState, Tid};
 use punctual_core::{Event, EventKind, MonotonicNs};
 
 /// Kernel priorities below this are real-time (include/linux/sched/prio.h: MAX_RT_PRIO); deadline
@@ -53,9 +54,11 @@ pub fn cause(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> Judg
         ThreadState::Sleeping | ThreadState::Blocked | ThreadState::LockWait => {
             waiting(context, segment, doing, cpu, at)
         }
-        ThreadState::Stopped | ThreadState::Other | ThreadState::Unknown => {
-            Judged::anywhere(Cause::Unknown)
+        // By a signal or a debugger: who lets it go on is known.
+        ThreadState::Stopped => {
+            Judged::anywhere(Cause::Waiting { woken_by: woken_by(segment, at) })
         }
+        ThreadState::Other | ThreadState::Unknown => Judged::anywhere(Cause::Unknown),
     }
 }
 
@@ -230,9 +233,7 @@ fn waiting(
     at: MonotonicNs,
 ) -> Judged {
     let timeline = segment.timeline;
-    let wake = timeline.wake_after(at);
-    let woken_by = wake.filter(|wake| wake.interrupt.is_none()).map(|wake| wake.waker);
-    let woken_by = woken_by.filter(|tid| *tid != Tid::IDLE && *tid != timeline.tid);
+    let woken_by = woken_by(segment, at);
     let lock = timeline.lock(at);
     if lock.is_some() || doing == ThreadState::LockWait {
         let kernel = lock.is_none_or(|lock| lock.kernel);
@@ -251,6 +252,14 @@ fn waiting(
         }
     }
     match segment.kind {
+        // No timer woke it: it was interrupted in its sleep, and then frozen, for one. Or one did
+        // before, and this is what a program waits for within its cycle.
+        Kind::Timer
+            if woken_by.is_some() && shows_interrupts(context)
+                || has_woken(context, timeline, at) =>
+        {
+            Judged::anywhere(Cause::Waiting { woken_by })
+        }
         Kind::Timer if doing == ThreadState::Sleeping && cpu != Event::NO_CPU => {
             behind_the_softirq(context, segment, at)
                 .unwrap_or_else(|| before_the_timer(context, cpu, at))
@@ -258,6 +267,25 @@ fn waiting(
         Kind::Timer if doing == ThreadState::Sleeping => Judged::anywhere(Cause::Unknown),
         _ => Judged::anywhere(Cause::Waiting { woken_by }),
     }
+}
+
+/// Whether the thread was woken before this instant, after it was due.
+fn has_woken(context: &TraceContext, timeline: &ThreadTimeline, at: MonotonicNs) -> bool {
+    let first = timeline.wakes.partition_point(|wake| wake.at < context.interval.due);
+    timeline.wakes.get(first).is_some_and(|wake| wake.at <= at)
+}
+
+/// The task that wakes the thread next, if no interrupt does.
+fn woken_by(segment: &Segment, at: MonotonicNs) -> Option<Tid> {
+    let timeline = segment.timeline;
+    let wake = timeline.wake_after(at).filter(|wake| wake.interrupt.is_none())?;
+    Some(wake.waker).filter(|tid| *tid != Tid::IDLE && *tid != timeline.tid)
+}
+
+/// Whether a wake-up by a timer would be seen to be one.
+fn shows_interrupts(context: &TraceContext) -> bool {
+    let groups = context.coverage.groups.as_deref().unwrap_or_default();
+    [Group::Vectors, Group::Irq, Group::Softirq].iter().all(|group| groups.contains(group))
 }
 
 /// With PREEMPT_RT the timers of threads without real-time policy expire in a softirq that is a

@@ -4,7 +4,7 @@
 use super::classify::{self, Judged};
 use super::segment::Segment;
 use super::trace_context::TraceContext;
-use super::{Cause, Part, evidence};
+use super::{Budget, Cause, Part, evidence};
 
 /// The parts of a segment, one after the other, without holes; waits for other tasks are not
 /// followed.
@@ -29,7 +29,29 @@ pub fn of(context: &TraceContext, segment: &Segment) -> Vec<Part> {
             Part { cause, from, to, cpu, prio, stack, evidence, meanwhile: Vec::new() },
         );
     }
-    parts
+    throttled_before(parts)
+}
+
+/// Only real-time tasks use up the budget of real-time tasks: where a thread is throttled while
+/// another task runs, it was so since that one has the CPU, whatever that one did meanwhile.
+fn throttled_before(mut parts: Vec<Part>) -> Vec<Part> {
+    let mut known = None;
+    for part in parts.iter_mut().rev() {
+        match part.cause {
+            Cause::Throttled { running, budget: Budget::RealTime } => {
+                known = Some((running, part.cpu));
+            }
+            Cause::NonPreemptible { running, .. } if known == Some((running, part.cpu)) => {
+                part.cause = Cause::Throttled { running, budget: Budget::RealTime };
+                part.stack = None;
+            }
+            Cause::Interrupt(_) => {}
+            _ => known = None,
+        }
+    }
+    let mut joined = Vec::with_capacity(parts.len());
+    parts.into_iter().for_each(|part| join(&mut joined, part));
+    joined
 }
 
 /// Adds a part, or makes the last one longer.

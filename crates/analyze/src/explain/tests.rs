@@ -340,6 +340,80 @@ fn a_long_page_fault_is_no_throttling() {
     assert!(is_throttled(&long_ago), "{:?}", causes(&long_ago));
 }
 
+/// Its timer was due while it was stopped or frozen: then no timer is late.
+#[test]
+fn a_thread_that_a_task_lets_go_on_had_waited_for_that() {
+    let woken = |what| event(900, 0, 5, what);
+    for state in [TaskState::Stopped, TaskState::Sleeping] {
+        let events = [
+            switch(50, 0, (THREAD, OWN), state, (0, LOWER)),
+            switch(890, 0, (0, LOWER), TaskState::Preempted, (5, LOWER)),
+            woken(EventKind::Waking { task: Tid(THREAD), prio: OWN, target: 0 }),
+            woken(EventKind::Wakeup { task: Tid(THREAD), prio: OWN, target: 0, new: false }),
+            switch(910, 0, (5, LOWER), TaskState::Preempted, (THREAD, OWN)),
+        ];
+        let mut coverage = Coverage::between(MonotonicNs(0), MonotonicNs(1));
+        coverage.groups = Some(vec![Group::Sched, Group::Vectors, Group::Irq, Group::Softirq]);
+        let gaps = Gaps::of(events.iter().copied());
+        let explained = |coverage: &Coverage| {
+            explain(interval(100, 920, Kind::Timer), &events, coverage, &gaps)
+        };
+        let waiting = (Cause::Waiting { woken_by: Some(Tid(5)) }, 800);
+        assert_eq!(causes(&explained(&coverage))[0], waiting, "{state:?}");
+        // Without the events of interrupts the task may have been interrupted by the timer.
+        coverage.groups = Some(vec![Group::Sched]);
+        let is_the_same = causes(&explained(&coverage))[0] == waiting;
+        assert_eq!(is_the_same, state == TaskState::Stopped);
+    }
+}
+
+/// A program that its timer woke in time, and that then waits for another timer.
+#[test]
+fn only_the_first_wait_is_for_the_timer() {
+    let mut events = vec![switch(50, 0, (THREAD, OWN), TaskState::Sleeping, (0, LOWER))];
+    for at in [100, 900] {
+        events.extend(timer(at, 0, 0));
+        events.push(switch(at + 20, 0, (0, LOWER), TaskState::Preempted, (THREAD, OWN)));
+        let sleeps = switch(at + 30, 0, (THREAD, OWN), TaskState::Sleeping, (0, LOWER));
+        events.extend((at == 100).then_some(sleeps));
+    }
+    let explanation = explained(interval(90, 930, Kind::Timer), &events);
+    let all = causes(&explanation);
+    assert_eq!(all[0], (Cause::IdleExit { state: None }, 10), "{all:?}");
+    assert!(all.contains(&(Cause::Waiting { woken_by: None }, 775)), "{all:?}");
+}
+
+/// Page faults of the task that runs instead hide that it is in user mode: but while it runs nobody
+/// can use up the budget.
+#[test]
+fn what_is_throttled_was_so_since_the_other_task_runs() {
+    let met = |at| event(at, 0, 9, EventKind::Interrupted { call: None });
+    let explained = |ats: &[i64]| {
+        let mut events = vec![switch(-30_000_000, 0, (5, LOWER), TaskState::Sleeping, (9, LOWER))];
+        for at in ats.iter().copied() {
+            let fault = EventKind::PageFault { address: 0, ip: 0, user: true };
+            events.extend((at < 6_000_000).then(|| event(at - 100_000, 0, 9, fault)));
+            let [entry, waking, wakeup, exit] = timer(at, 0, 9);
+            let woken = [waking, wakeup].into_iter().filter(|_| at == 1_000_000);
+            events.extend([entry, met(at + 1)].into_iter().chain(woken).chain([exit]));
+        }
+        events.push(switch(7_000_000, 0, (9, LOWER), TaskState::Preempted, (THREAD, OWN)));
+        explained(interval(999_990, 7_000_010, Kind::Timer), &events)
+    };
+    let takes = |explanation: &Explanation, is: fn(&Cause) -> bool| -> i64 {
+        let parts = explanation.parts.iter().filter(|part| is(&part.cause));
+        parts.map(|part| part.span().ns()).sum()
+    };
+    let throttled = |cause: &Cause| matches!(cause, Cause::Throttled { .. });
+    let held = |cause: &Cause| matches!(cause, Cause::NonPreemptible { .. });
+    let all = explained(&[1_000_000, 2_000_000, 6_000_000]);
+    assert_eq!(takes(&all, held), 0, "{:?}", causes(&all));
+    assert!(takes(&all, throttled) > 5_900_000, "{:?}", causes(&all));
+    // Without the last interrupt nothing shows that the task was in user mode.
+    let faults = explained(&[1_000_000, 2_000_000]);
+    assert_eq!(takes(&faults, throttled), 0, "{:?}", causes(&faults));
+}
+
 #[test]
 fn a_quota_throttles_until_it_is_seen_to_be_unthrottled() {
     let (own, other) = ((THREAD, LOWER), (5, LOWER));

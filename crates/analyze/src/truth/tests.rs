@@ -42,7 +42,8 @@ fn sample(at: i64, parts: &[(&str, &str, i64)]) -> ExplainedSample {
     }
 }
 
-const EXPECTED: Expected<'static> = Expected { causes: &[("preempted", "hog")], is_shared: false };
+const EXPECTED: Expected<'static> =
+    Expected { causes: &[("preempted", "hog")], placing: Placing::DueWithin, is_shared: false };
 
 #[test]
 fn right_wrong_and_falsely_named_are_distinguished() {
@@ -61,12 +62,58 @@ fn right_wrong_and_falsely_named_are_distinguished() {
     let score = score(&samples, &injected, EXPECTED);
     assert_eq!((score.explained, score.affected, score.right, score.falsely_named), (4, 2, 1, 1));
     assert_eq!(score.confused, BTreeMap::from([("preempted".to_owned(), 1)]));
+    let example = "preempted other 900000 ns (); unknown  100000 ns ()".to_owned();
+    assert_eq!(score.examples, BTreeMap::from([("preempted".to_owned(), example)]));
     assert_eq!((score.time_ns, score.time_error_ns), (2_000_000, 10_000 + 1_000_000));
     assert_eq!((score.recall(), score.precision()), (Some(0.5), Some(0.5)));
     assert_eq!(score.unknown(), Some(0.05));
     // What others have the name of is not false.
     let shared = Expected { is_shared: true, ..EXPECTED };
     assert_eq!(super::score(&samples, &injected, shared).falsely_named, 0);
+}
+
+#[test]
+fn a_delay_that_the_thread_met_itself_lies_within_its_sample_and_names_may_be_open() {
+    let samples =
+        [sample(1_000, &[("self", "user mode", 10_000), ("lock", "kworker/0:1", 90_000)])];
+    let within = [Injected { begin: 11_000, end: 100_000 }];
+    let causes: [&[(&str, &str)]; 3] =
+        [&[("lock", "kworker/*")], &[("lock", "*")], &[("lock", "kworker/1*")]];
+    let right = causes.map(|causes| {
+        let expected = Expected { causes, placing: Placing::Within, is_shared: true };
+        let score = score(&samples, &within, expected);
+        assert_eq!((score.affected, score.time_ns), (1, 89_000));
+        score.right
+    });
+    assert_eq!(right, [1, 1, 0]);
+    // The other rule: it was due before the delay began.
+    assert_eq!(score(&samples, &within, EXPECTED).affected, 0);
+}
+
+#[test]
+fn the_accounting_is_scored_by_bucket() {
+    let mut account = Account::default();
+    let mut add = |parts: &[(MainPart, i64)]| {
+        let mut split = punctual_core::Split::default();
+        parts.iter().for_each(|(part, ns)| split.add(*part, Nanos(*ns)));
+        account.record(&split);
+        split.sum()
+    };
+    let right = add(&[(MainPart::Preempted, 990_000), (MainPart::Irq, 10_000)]);
+    let wrong = add(&[(MainPart::Irq, 400_000), (MainPart::Unknown, 100_000)]);
+    let falsely = add(&[(MainPart::Preempted, 50_000)]);
+    let other = add(&[(MainPart::Irq, 60_000)]);
+    let at = |ms: i64, latency: Nanos| (MonotonicNs(ms * 1_000_000), latency);
+    let samples = [at(1, right), at(5, wrong), at(9, falsely), at(12, other)];
+    let injected = [
+        Injected { begin: 900_000, end: 2_000_000 },
+        Injected { begin: 4_000_000, end: 5_500_000 },
+    ];
+    let score = score_account(&samples, &account, &injected, EXPECTED);
+    assert_eq!((score.explained, score.affected, score.right, score.falsely_named), (4, 2, 1, 1));
+    assert_eq!(score.confused, BTreeMap::from([("irq".to_owned(), 1)]));
+    assert_eq!((score.time_ns, score.time_error_ns), (1_500_000, 10_000 + 500_000));
+    assert_eq!((score.latency_ns, score.unknown_ns), (1_500_000, 100_000));
 }
 
 proptest! {

@@ -14,8 +14,8 @@ use punctual_session::truth::{self, Through, guest};
 ///
 /// Injects delays at recorded instants: by tasks of higher or the same priority, and in guests by a
 /// kernel module that runs with interrupts or preemption disabled, in interrupt handlers, softirqs
-/// and kernel threads. Meanwhile it measures a timer with --explain, and compares the explanations
-/// of the worst samples with the injected delays.
+/// and kernel threads. Meanwhile it measures a timer, or a program that waits for locks, peers,
+/// disks, pages or its quota, and compares the explanations of the worst samples with the delays.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual truth\n  punctual truth --kernel \
                         6.1,6.1-rt,6.12,6.12-rt --all\n  punctual truth --kernel 6.1 irqs-disabled \
@@ -38,7 +38,8 @@ pub struct Args {
     /// The CPU to measure, when run on this system [default: the last allowed CPU]
     #[arg(long, value_name = "CPU", conflicts_with = "kernel")]
     cpu: Option<usize>,
-    /// Score the explanations of this command, which measures meanwhile: run or attach
+    /// Score the explanations of this command, which measures meanwhile: run, attach, trace, or
+    /// account for the accounting of a run
     #[arg(long, value_name = "COMMAND", default_value = "run", value_parser = through)]
     through: Through,
     /// Print JSON in the format punctual-truth/1 (docs/truth.md)
@@ -57,7 +58,10 @@ const UNKNOWN: f64 = 0.03;
 
 fn through(word: &str) -> Result<Through, String> {
     let found = Through::ALL.into_iter().find(|through| through.word() == word);
-    found.ok_or_else(|| "known are run and attach".to_owned())
+    found.ok_or_else(|| {
+        let known = Through::ALL.map(Through::word);
+        format!("known are {}", known.join(", "))
+    })
 }
 
 /// Runs the cases and shows the scores.

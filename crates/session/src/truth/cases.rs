@@ -1,122 +1,18 @@
-//! What is injected: the ways, each with the cause that is right, and its lengths.
+//! What is injected: the ways, each with its lengths.
 
-use punctual_core::{Nanos, Policy, Priority};
+use super::block;
+use super::subject::Operation;
+use super::ways::{Causes, TICK, WAYS, Way};
+use punctual_analyze::truth::Placing;
+use punctual_core::{Nanos, Priority};
 use std::path::Path;
 
-/// How a delay is made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Way {
-    /// Its name in those of cases.
-    pub name: &'static str,
-    /// The causes that are right, each with its culprit.
-    causes: &'static [(&'static str, &'static str)],
-    /// The policy and priority of the task that makes it.
-    pub policy: Policy,
-    /// See `policy`.
-    pub priority: Option<u8>,
-    /// The policy of the measured thread.
-    measured: &'static str,
-    /// What it does, one after the other: the words of the kernel module, or `spin`.
-    pub steps: &'static [&'static str],
-}
-
 /// The priority of the measured thread.
-const PRIORITY: u8 = 80;
+pub const PRIORITY: u8 = 80;
 /// The device of the kernel module (truth/module).
 pub const DEVICE: &str = "/dev/punctual-truth";
 /// The name of the thread that makes the delays.
 pub const CULPRIT: &str = "truth-culprit";
-
-const LOW: Option<u8> = Some(1);
-
-const IRQS: (&str, &str) = ("timer-irq-delay", CULPRIT);
-const PREEMPTION: (&str, &str) = ("non-preemptible", CULPRIT);
-/// The names of the interrupt and of the softirq that the module takes.
-const IRQ: (&str, &str) = ("irq", "irq_work");
-const SOFTIRQ: (&str, &str) = ("softirq", "TASKLET");
-/// The timer interrupt, of which the tick is one.
-const TICK: (&str, &str) = ("irq", "local_timer");
-const THREAD: (&str, &str) = ("preempted", "truth-kthread");
-
-const fn kernel(
-    name: &'static str,
-    causes: &'static [(&'static str, &'static str)],
-    steps: &'static [&'static str],
-) -> Way {
-    Way { name, causes, policy: Policy::Fifo, priority: LOW, measured: "fifo", steps }
-}
-
-const WAYS: &[Way] = &[
-    Way {
-        name: "higher-priority",
-        causes: &[("preempted", CULPRIT)],
-        policy: Policy::Fifo,
-        priority: Some(PRIORITY + 10),
-        measured: "fifo",
-        steps: &["spin"],
-    },
-    Way {
-        name: "same-priority",
-        causes: &[("runqueue", CULPRIT)],
-        policy: Policy::Fifo,
-        priority: Some(PRIORITY),
-        measured: "fifo",
-        steps: &["spin"],
-    },
-    Way {
-        name: "deadline",
-        causes: &[("preempted", CULPRIT)],
-        policy: Policy::Deadline,
-        priority: None,
-        measured: "fifo",
-        steps: &["spin"],
-    },
-    // Round robin among equals is another policy of the same class.
-    Way {
-        name: "round-robin",
-        causes: &[("runqueue", CULPRIT)],
-        policy: Policy::Rr,
-        priority: Some(PRIORITY),
-        measured: "fifo",
-        steps: &["spin"],
-    },
-    // A real-time task is above every task with a time-sharing policy.
-    Way {
-        name: "above-time-sharing",
-        causes: &[("preempted", CULPRIT)],
-        policy: Policy::Fifo,
-        priority: LOW,
-        measured: "other",
-        steps: &["spin"],
-    },
-    kernel("irqs-disabled", &[IRQS], &["irqs"]),
-    kernel("preemption-disabled", &[PREEMPTION], &["preempt"]),
-    kernel("irq", &[IRQ], &["irq"]),
-    kernel("softirq", &[SOFTIRQ], &["softirq"]),
-    kernel("irqs-then-preemption", &[IRQS, PREEMPTION], &["irqs", "preempt"]),
-    kernel("softirq-then-irq", &[SOFTIRQ, IRQ], &["softirq", "irq"]),
-    kernel("preemption-then-softirq", &[PREEMPTION, SOFTIRQ], &["preempt", "softirq"]),
-    kernel("irq-then-irqs", &[IRQ, IRQS], &["irq", "irqs"]),
-    kernel("timer-softirq", &[("softirq", "TIMER")], &["timer"]),
-    kernel("rcu-softirq", &[("softirq", "RCU")], &["rcu"]),
-    kernel("timer-irq", &[TICK], &["hrtimer"]),
-    Way {
-        name: "kernel-thread",
-        causes: &[THREAD],
-        policy: Policy::Fifo,
-        priority: LOW,
-        measured: "other",
-        steps: &["kthread"],
-    },
-    Way {
-        name: "task-then-irqs",
-        causes: &[("preempted", CULPRIT), ("timer-irq-delay", CULPRIT)],
-        policy: Policy::Fifo,
-        priority: Some(PRIORITY + 10),
-        measured: "fifo",
-        steps: &["spin", "irqs"],
-    },
-];
 
 /// In µs.
 const LENGTHS: [i64; 6] = [60, 150, 400, 1_000, 3_000, 8_000];
@@ -136,7 +32,10 @@ pub struct Case {
 impl Case {
     /// All cases.
     pub fn every() -> Vec<Case> {
-        let of = |way: &Way| LENGTHS.map(|us| Case { way: Some(*way), length: Nanos(us * 1_000) });
+        let of = |way: &'static Way| {
+            let lengths = LENGTHS.into_iter().filter(|us| *us >= way.shortest);
+            lengths.map(|us| Case { way: Some(*way), length: Nanos(us * 1_000) })
+        };
         let nothing = Case { way: None, length: Nanos::ZERO };
         WAYS.iter().flat_map(of).chain([nothing]).collect()
     }
@@ -165,13 +64,34 @@ impl Case {
     }
 
     /// The causes that are right.
-    pub fn causes(&self) -> &'static [(&'static str, &'static str)] {
+    pub fn causes(&self) -> Causes {
         self.way.map_or(&[], |way| way.causes)
+    }
+
+    /// Which samples it delays.
+    pub fn placing(&self) -> Placing {
+        match self.way {
+            Some(way) if way.operation.is_some() => Placing::Within,
+            Some(way) if way.steps.contains(&"hog") => Placing::DueAtAll,
+            _ => Placing::DueWithin,
+        }
+    }
+
+    /// Whether the measured program meets it in what it does itself.
+    pub fn is_of_subject(&self) -> bool {
+        self.way.is_some_and(|way| way.operation.is_some())
+    }
+
+    /// Whether what is measured has a control group of its own.
+    pub fn is_confined(&self) -> bool {
+        let own = ["sigstop", "freeze"];
+        self.way.is_some_and(|way| way.steps.iter().any(|step| own.contains(step)))
     }
 
     /// Whether samples without an injection have the same culprit.
     pub fn is_shared(&self) -> bool {
-        self.causes().contains(&TICK)
+        // What a program does itself it does in every cycle.
+        self.causes().contains(&TICK) || self.is_of_subject()
     }
 
     /// Their ids in one word; none where nothing is injected.
@@ -188,14 +108,29 @@ impl Case {
         }
     }
 
+    /// Whether it changes settings of the system, or needs the kernel module.
+    fn needs_guest(&self) -> bool {
+        let alone = ["spin", "thread", "sigstop"];
+        self.way.is_some_and(|way| {
+            way.steps.iter().any(|step| !alone.contains(step))
+                || way.operation.is_some_and(|operation| operation.needs_guest())
+        })
+    }
+
     /// What this system lacks for it.
     pub fn missing(&self) -> Option<String> {
-        let needs_module = self.way.is_some_and(|way| way.steps.iter().any(|step| *step != "spin"));
-        (needs_module && !Path::new(DEVICE).exists()).then(|| {
-            format!(
+        if self.needs_guest() && !Path::new(DEVICE).exists() {
+            return Some(format!(
                 "lacks {DEVICE}, the device of a kernel module: it is tried in guests (--kernel)"
-            )
-        })
+            ));
+        }
+        (self.needs_disk() && !Path::new(block::MODULE).exists())
+            .then(|| "lacks the kernel module null_blk".to_owned())
+    }
+
+    /// Whether it needs a disk of a known speed.
+    pub fn needs_disk(&self) -> bool {
+        self.way.and_then(|way| way.operation).is_some_and(Operation::needs_disk)
     }
 }
 
@@ -207,7 +142,8 @@ mod tests {
     #[test]
     fn there_are_enough_cases_and_their_causes_exist() {
         let every = Case::every();
-        assert!(every.len() > 60, "{}", every.len());
+        assert!(every.len() > 250, "{}", every.len());
+        assert!(every.iter().filter(|case| case.is_short()).count() > 80);
         let known: Vec<&str> = CauseKind::ALL.iter().map(|cause| cause.id()).collect();
         for case in &every {
             assert!(case.causes().iter().all(|(cause, _)| known.contains(cause)), "{case:?}");

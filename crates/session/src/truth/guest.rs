@@ -9,6 +9,8 @@ use std::fs;
 use std::time::Duration;
 
 const MODULE: &str = "punctual_truth";
+/// For the disk, and its settings.
+const MODULES: [&str; 2] = ["configfs", "null_blk"];
 const SOURCES: [(&str, &str); 2] = [
     ("Makefile", include_str!("module/Makefile")),
     ("punctual_truth.c", include_str!("module/punctual_truth.c")),
@@ -27,7 +29,7 @@ pub fn run(
     let module = build(&kernel);
     let own = std::env::current_exe().map_err(Failure::failed)?;
     let script = format!(
-        "/usr/bin/punctual truth --quiet --json --duration {duration} {} \
+        "mount -t configfs configfs /sys/kernel/config\n/usr/bin/punctual truth --quiet --json --duration {duration} {} \
          >/results/truth.json\n",
         shell_words::join(arguments)
     );
@@ -36,6 +38,7 @@ pub fn run(
     guest.programs = vec![own];
     (guest.cpus, guest.memory_mb, guest.accel) = (1, 1024, Accel::VirtualTime);
     guest.timeout = TIMEOUT;
+    guest.modules = MODULES.map(str::to_owned).to_vec();
     let missing = match module {
         Ok(module) => {
             guest.drivers = vec![(MODULE.to_owned(), module)];

@@ -2,11 +2,13 @@
 //! the rest in it. It writes its record when it is over, so that writing delays nothing.
 
 use super::cases::{CULPRIT, Case, DEVICE};
+use super::group::Group;
+use super::throttling;
 use crate::exit::Failure;
 use punctual_analyze::truth::Injected;
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
 use punctual_sys::attributes::{self, Deadline, Scheduling};
-use punctual_sys::{clock, memory};
+use punctual_sys::{children, clock, memory};
 use std::fs::{File, OpenOptions};
 use std::hint::spin_loop;
 use std::io::{self, Read, Write};
@@ -32,7 +34,7 @@ pub struct Injector(Option<Child>);
 impl Injector {
     /// Begins; with nothing to inject it is none.
     pub fn start(case: &Case, duration: Nanos, cpu: usize) -> Result<Injector, Failure> {
-        if case.way.is_none() {
+        if case.way.is_none() || case.is_of_subject() {
             return Ok(Injector(None));
         }
         let own = std::env::current_exe().map_err(Failure::failed)?;
@@ -51,11 +53,7 @@ impl Injector {
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
         }
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        text.lines()
-            .map(parse)
-            .collect::<Option<_>>()
-            .ok_or_else(|| "its record cannot be read".to_owned())
+        read(&String::from_utf8_lossy(&output.stdout))
     }
 }
 
@@ -86,8 +84,18 @@ pub fn serve(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
         .name(CULPRIT.to_owned())
         .spawn(move || work(&case, cpu, duration.saturating_add(AROUND)));
     let record = work?.join().unwrap_or_else(|_| Ok(Vec::new()))?;
-    let mut out = io::stdout().lock();
+    write(&record, &mut io::stdout().lock())
+}
+
+/// Writes a record.
+pub fn write(record: &[Injected], out: &mut dyn Write) -> io::Result<()> {
     record.iter().try_for_each(|one| writeln!(out, "{} {}", one.begin, one.end))
+}
+
+/// Reads it.
+pub fn read(text: &str) -> Result<Vec<Injected>, String> {
+    let record: Option<_> = text.lines().map(parse).collect();
+    record.ok_or_else(|| "its record cannot be read".to_owned())
 }
 
 fn work(case: &Case, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected>> {
@@ -95,8 +103,14 @@ fn work(case: &Case, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected>> {
     let apart = APART.max(case.length.0 * LENGTHS_APART * way.steps.len() as i64 + APART);
     let most = usize::try_from(for_ns / apart).unwrap_or_default() + 1;
     let mut record = Vec::with_capacity(most * way.steps.len());
-    let mut device = match way.steps.iter().any(|step| *step != "spin") {
-        true => Some(OpenOptions::new().read(true).write(true).open(DEVICE)?),
+    let own = |step: &&str| OWN.contains(step);
+    let mut device = match way.steps.iter().all(own) {
+        true => None,
+        false => Some(OpenOptions::new().read(true).write(true).open(DEVICE)?),
+    };
+    let group = case.is_confined().then(|| Group::new(GROUP)).transpose()?;
+    let _throttling = match way.steps.contains(&"hog") {
+        true => Some(throttling::start(case.length, cpu)?),
         false => None,
     };
     let ended = end_of_input()?;
@@ -117,7 +131,15 @@ fn work(case: &Case, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected>> {
     while due < begin + for_ns && !ended.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_nanos((due - clock::monotonic().0).max(0) as u64));
         for step in way.steps {
-            record.push(delay(step, case.length, device.as_mut())?);
+            record.extend(match (*step, &mut device, &group) {
+                ("spin", ..) => Some(spin(case.length)),
+                ("thread", ..) => Some(in_new_thread(case.length)?),
+                ("hog", ..) => throttling::until_throttled(),
+                ("sigstop", _, Some(group)) => stop(group, case.length)?,
+                ("freeze", _, Some(group)) => Some(freeze(group, case.length)?),
+                (word, Some(device), _) => Some(in_kernel(word, case.length, device)?),
+                _ => None,
+            });
         }
         due = (due + apart).max(clock::monotonic().0 + apart / 2);
     }
@@ -126,19 +148,66 @@ fn work(case: &Case, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected>> {
     Ok(record)
 }
 
-/// Makes one; when it was. The module says so of what it did: its write returns only after what was
-/// delayed.
-fn delay(step: &str, length: Nanos, device: Option<&mut File>) -> io::Result<Injected> {
-    let Some(device) = device.filter(|_| step != "spin") else {
-        let begin = clock::monotonic().0;
-        let mut end = begin;
-        while end < begin + length.0 {
-            spin_loop();
-            end = clock::monotonic().0;
-        }
-        return Ok(Injected { begin, end });
+/// What needs no kernel module.
+const OWN: [&str; 5] = ["spin", "thread", "hog", "sigstop", "freeze"];
+/// The control group of what is measured.
+pub const GROUP: &str = "punctual-truth";
+
+fn spin(length: Nanos) -> Injected {
+    let begin = clock::monotonic().0;
+    let mut end = begin;
+    while end < begin + length.0 {
+        spin_loop();
+        end = clock::monotonic().0;
+    }
+    Injected { begin, end }
+}
+
+/// With the policy and the priority of this one.
+fn in_new_thread(length: Nanos) -> io::Result<Injected> {
+    let thread = std::thread::Builder::new().name(CULPRIT.to_owned());
+    let scheduling = attributes::scheduling(0)?;
+    // The policy of a thread that has one on purpose is not inherited.
+    let work = move || attributes::set_scheduling(0, &scheduling).map(|()| spin(length));
+    let spun = thread.spawn(work)?.join();
+    spun.unwrap_or_else(|_| Err(io::Error::other("a thread of the injector's panicked")))
+}
+
+/// Stops all processes that are measured; none while there is none.
+fn stop(group: &Group, length: Nanos) -> io::Result<Option<Injected>> {
+    let processes = group.processes()?;
+    let to_all = |signal| {
+        // One that has ended is not there any more.
+        processes.iter().for_each(|pid| drop(children::send(*pid, signal)));
     };
-    device.write_all(format!("{step} {}", length.0).as_bytes())?;
+    if processes.is_empty() {
+        return Ok(None);
+    }
+    to_all(libc::SIGSTOP);
+    let begin = clock::monotonic().0;
+    std::thread::sleep(Duration::from_nanos(length.0 as u64));
+    let end = clock::monotonic().0;
+    to_all(libc::SIGCONT);
+    Ok(Some(Injected { begin, end }))
+}
+
+fn freeze(group: &Group, length: Nanos) -> io::Result<Injected> {
+    group.freeze(true)?;
+    let begin = clock::monotonic().0;
+    std::thread::sleep(Duration::from_nanos(length.0 as u64));
+    let end = clock::monotonic().0;
+    group.freeze(false)?;
+    Ok(Injected { begin, end })
+}
+
+/// When it was, as the module says: its write returns only after what was delayed.
+fn in_kernel(word: &str, length: Nanos, device: &mut File) -> io::Result<Injected> {
+    device.write_all(format!("{word} {}", length.0).as_bytes())?;
+    read_device(device)
+}
+
+/// When the module's last delay was.
+pub fn read_device(device: &mut File) -> io::Result<Injected> {
     let mut line = [0; 64];
     let read = device.read(&mut line)?;
     let line = std::str::from_utf8(&line[..read]).unwrap_or_default();

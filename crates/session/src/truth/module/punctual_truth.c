@@ -12,6 +12,10 @@
  *	rcu	in an RCU callback
  *	hrtimer	in a high-resolution timer's function, which is the timer interrupt
  *	kthread	in a kernel thread with SCHED_FIFO and its default priority, 50
+ *	work	in a work item of the CPU's worker
+ *	stop	in the CPU's stopper thread with interrupts disabled, as all CPUs are stopped
+ *	spin	in the write itself
+ *	hold	asleep, with a mutex held; `contend` takes that mutex
  *
  * The write returns when that is over; a read then gives the first and the last instant of it, in
  * ns of CLOCK_MONOTONIC.
@@ -26,13 +30,16 @@
 #include <linux/ktime.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
+#include <linux/stop_machine.h>
 #include <linux/timer.h>
 #include <linux/uaccess.h>
 #include <linux/version.h>
+#include <linux/workqueue.h>
 
 #define NS_MAX 100000000ULL
 
@@ -116,6 +123,39 @@ static void run_hrtimer(void)
 	hrtimer_start(&hrtimer, ns_to_ktime(50000), HRTIMER_MODE_REL_PINNED_HARD);
 }
 
+static void spin_in_work(struct work_struct *unused)
+{
+	spin(length);
+}
+
+static DECLARE_WORK(work, spin_in_work);
+
+static void run_work(void)
+{
+	schedule_work_on(raw_smp_processor_id(), &work);
+	flush_work(&work);
+}
+
+static int spin_in_stopper(void *unused)
+{
+	spin(length);
+	return 0;
+}
+
+static DEFINE_MUTEX(held);
+
+static void hold(u64 ns)
+{
+	ktime_t time = ns_to_ktime(ns);
+
+	mutex_lock(&held);
+	begin = ktime_get_mono_fast_ns();
+	set_current_state(TASK_UNINTERRUPTIBLE);
+	schedule_hrtimeout(&time, HRTIMER_MODE_REL);
+	end = ktime_get_mono_fast_ns();
+	mutex_unlock(&held);
+}
+
 static ssize_t write(struct file *file, const char __user *from, size_t count, loff_t *at)
 {
 	char line[64], word[16];
@@ -129,6 +169,12 @@ static ssize_t write(struct file *file, const char __user *from, size_t count, l
 	line[count] = 0;
 	if (sscanf(line, "%15s %llu", word, &ns) != 2 || ns > NS_MAX)
 		return -EINVAL;
+	/* It comes while another holds it: what that one recorded stays. */
+	if (!strcmp(word, "contend")) {
+		mutex_lock(&held);
+		mutex_unlock(&held);
+		return count;
+	}
 	length = ns;
 	if (!strcmp(word, "irqs")) {
 		local_irq_save(flags);
@@ -146,6 +192,14 @@ static ssize_t write(struct file *file, const char __user *from, size_t count, l
 		local_bh_disable();
 		tasklet_schedule(&tasklet);
 		local_bh_enable();
+	} else if (!strcmp(word, "work")) {
+		run_work();
+	} else if (!strcmp(word, "stop")) {
+		stop_machine(spin_in_stopper, NULL, NULL);
+	} else if (!strcmp(word, "spin")) {
+		spin(ns);
+	} else if (!strcmp(word, "hold")) {
+		hold(ns);
 	} else {
 		long failed = 0;
 

@@ -1,0 +1,56 @@
+//! A disk whose requests take as long as is asked for: the kernel's null_blk, which completes them
+//! by a timer.
+
+use punctual_core::Nanos;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Its name; `nullb0` is the one that the module makes by itself.
+pub const NAME: &str = "nullb1";
+/// It is there if the module is.
+pub const MODULE: &str = "/sys/module/null_blk";
+const CONFIG: &str = "/sys/kernel/config";
+/// Its size, and how requests end: 2 is by a timer (Documentation/block/null_blk.rst).
+const SETTINGS: [(&str, &str); 4] =
+    [("size", "64"), ("irqmode", "2"), ("queue_mode", "2"), ("memory_backed", "0")];
+/// How long its device file may take to appear.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The disk, until it is dropped.
+pub struct Disk(PathBuf);
+
+impl Disk {
+    /// Makes it.
+    pub fn new(takes: Nanos) -> io::Result<Disk> {
+        let disk = Disk(Path::new(CONFIG).join("nullb").join(NAME));
+        fs::create_dir(&disk.0)?;
+        for (key, value) in SETTINGS {
+            fs::write(disk.0.join(key), value)?;
+        }
+        fs::write(disk.0.join("completion_nsec"), takes.0.to_string())?;
+        fs::write(disk.0.join("power"), "1")?;
+        let begin = Instant::now();
+        while !Disk::path().exists() {
+            if begin.elapsed() > TIMEOUT {
+                return Err(io::Error::other(format!("no {} came", Disk::path().display())));
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(disk)
+    }
+
+    /// Its device file.
+    pub fn path() -> PathBuf {
+        Path::new("/dev").join(NAME)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // What still uses it keeps it: the next one then says so.
+        let _ = fs::write(self.0.join("power"), "0").and_then(|()| fs::remove_dir(&self.0));
+    }
+}

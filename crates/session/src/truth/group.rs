@@ -1,0 +1,59 @@
+//! A control group for what is measured: to stop all of its processes, or to freeze it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const ROOT: &str = "/sys/fs/cgroup";
+
+/// A control group (cgroup v2). Several processes have the same one: it stays until it is removed.
+pub struct Group(PathBuf);
+
+impl Group {
+    /// Makes one.
+    pub fn new(name: &str) -> io::Result<Group> {
+        let path = Path::new(ROOT).join(name);
+        match fs::create_dir(&path) {
+            Err(why) if why.kind() != io::ErrorKind::AlreadyExists => Err(why),
+            _ => Ok(Group(path)),
+        }
+    }
+
+    /// One with a quota of the CPU: so much in each period, in µs.
+    pub fn with_quota(name: &str, quota: i64, period: i64) -> io::Result<Group> {
+        fs::write(Path::new(ROOT).join("cgroup.subtree_control"), "+cpu")?;
+        let group = Group::new(name)?;
+        fs::write(group.0.join("cpu.max"), format!("{quota} {period}"))?;
+        Ok(group)
+    }
+
+    /// Puts this process into it.
+    pub fn enter(&self) -> io::Result<()> {
+        fs::write(self.0.join("cgroup.procs"), "0")
+    }
+
+    /// A command that runs in it: a shell enters and becomes the program.
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $$ >\"$0\" && exec \"$@\""]);
+        command.arg(self.0.join("cgroup.procs")).arg(program);
+        command
+    }
+
+    /// Its processes.
+    pub fn processes(&self) -> io::Result<Vec<i32>> {
+        let text = fs::read_to_string(self.0.join("cgroup.procs"))?;
+        Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
+    }
+
+    /// Removes it. One that has processes yet stays, and the next run takes it.
+    pub fn remove(&self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+
+    /// Freezes it, or lets it go on.
+    pub fn freeze(&self, frozen: bool) -> io::Result<()> {
+        fs::write(self.0.join("cgroup.freeze"), if frozen { "1" } else { "0" })
+    }
+}

@@ -1,0 +1,275 @@
+//! A program that is measured, and that meets what is injected in what it does itself: this program
+//! again. Its thread sleeps until an instant, waits for something of a known length, and sleeps
+//! again. It writes its record when it is over.
+
+mod lock;
+mod waits;
+
+pub use lock::LockKind;
+
+use super::cases::{CULPRIT, Case, DEVICE, PRIORITY};
+use super::inject;
+use super::ways::HOLDER;
+use punctual_analyze::truth::Injected;
+use punctual_core::{Clock, CpuSet, Nanos, Policy, Priority};
+use punctual_sys::attributes::{self, Deadline, Scheduling};
+use punctual_sys::{clock, memory};
+use punctual_testpoint::scope;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The first argument of that process.
+pub const ARGUMENT: &str = "truth-subject";
+/// The name of its thread.
+pub const NAME: &str = "truth-subject";
+/// The scope that a cycle is in a recording.
+pub const CYCLE: &str = "truth.cycle";
+
+/// What it waits for in each of its cycles.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// A lock that the culprit holds.
+    Lock(LockKind, Holder),
+    /// A lock of a thread that waits for one of the culprit's.
+    Chain(LockKind),
+    /// A lock of a thread that the culprit preempts.
+    Inversion,
+    /// A lock of the kernel's that the culprit holds.
+    KernelLock,
+    /// What the culprit writes into a pipe.
+    Pipe,
+    /// What the culprit sends through a socket.
+    Socket,
+    /// The kernel module, asked with this word.
+    Device(&'static str),
+    /// Bytes of a disk.
+    BlockRead,
+    /// That bytes are on a disk.
+    Fsync,
+    /// A page of a file that is on a disk.
+    MajorFault,
+    /// New pages, one after the other.
+    MinorFaults,
+    /// Nothing: it needs the time itself.
+    Spin,
+    /// The time.
+    Sleep,
+    /// The CPU, of which a task of higher priority takes some while it runs.
+    Preempted,
+    /// The quota of its control group.
+    Quota,
+    /// Its own budget, of SCHED_DEADLINE.
+    Budget,
+}
+
+/// What the holder of a lock does meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Holder {
+    /// It runs, with a lower priority than who waits for it.
+    Runs,
+    /// It sleeps.
+    Sleeps,
+}
+
+impl Operation {
+    /// Whether it changes settings of the system, or needs the kernel module.
+    pub fn needs_guest(self) -> bool {
+        let own = matches!(self, Operation::Quota | Operation::Budget | Operation::KernelLock);
+        own || self.needs_disk() || matches!(self, Operation::Device(_))
+    }
+
+    /// Whether it needs a disk of a known speed.
+    pub fn needs_disk(self) -> bool {
+        matches!(self, Operation::BlockRead | Operation::Fsync | Operation::MajorFault)
+    }
+
+    /// Whether the measured thread has no real-time policy of its own, or may fault.
+    fn faults(self) -> bool {
+        matches!(self, Operation::MajorFault | Operation::MinorFaults)
+    }
+}
+
+/// From one cycle to the next: so many lengths, and so much more.
+const LENGTHS_APART: i64 = 3;
+const APART: i64 = 3_000_000;
+/// So many cycles without anything come before, this far apart.
+const WARM_UP: (i64, i64) = (300, 2_000_000);
+/// When the first one begins.
+const BEFORE: i64 = 50_000_000;
+
+/// The cycles, which all threads of the program know, and what they have in common.
+pub struct Stage {
+    length: i64,
+    cpu: usize,
+    begin: i64,
+    period: i64,
+    count: i64,
+    /// When the last delay began, where its maker says so, and when it was over.
+    began: AtomicI64,
+    done: AtomicI64,
+    failed: Mutex<Option<io::Error>>,
+}
+
+impl Stage {
+    fn new(length: Nanos, cpu: usize, duration: i64, apart: i64) -> Stage {
+        let period = length.0 * LENGTHS_APART + apart;
+        Stage {
+            length: length.0,
+            cpu,
+            begin: now() + BEFORE,
+            period,
+            count: (duration / period).max(1),
+            began: AtomicI64::new(0),
+            done: AtomicI64::new(0),
+            failed: Mutex::new(None),
+        }
+    }
+
+    fn due(&self, cycle: i64) -> i64 {
+        self.begin + cycle * self.period
+    }
+
+    /// A delay begins now.
+    fn begins(&self) {
+        self.began.store(now(), Ordering::Relaxed);
+    }
+
+    /// A delay ends now.
+    fn ends(&self) {
+        self.done.store(now(), Ordering::Relaxed);
+    }
+
+    /// The delay that the subject met from this instant on; it ended when whoever made it says.
+    fn met(&self, begin: i64) -> Option<Injected> {
+        let begin = begin.max(self.began.load(Ordering::Relaxed));
+        let end = self.done.load(Ordering::Relaxed);
+        (end > begin).then_some(Injected { begin, end })
+    }
+
+    /// A thread of this program.
+    fn thread(
+        self: &Arc<Stage>,
+        name: &str,
+        priority: u8,
+        work: impl FnOnce(&Stage) -> io::Result<()> + Send + 'static,
+    ) -> io::Result<()> {
+        let stage = Arc::clone(self);
+        let work = move || {
+            let place = attributes::set_affinity(0, &CpuSet::single(stage.cpu));
+            let scheduling = Scheduling::new(Policy::Fifo, Priority::new(priority));
+            let worked = place
+                .and_then(|()| attributes::set_scheduling(0, &scheduling))
+                .and_then(|()| work(&stage));
+            if let Err(why) = worked {
+                *stage.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+            }
+        };
+        std::thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
+    }
+
+    /// One that does something at this distance before each cycle of the subject.
+    fn before_each(
+        self: &Arc<Stage>,
+        name: &str,
+        priority: u8,
+        ahead: i64,
+        mut work: impl FnMut(&Stage, i64) -> io::Result<()> + Send + 'static,
+    ) -> io::Result<()> {
+        self.thread(name, priority, move |stage| {
+            (0..stage.count).try_for_each(|cycle| {
+                sleep_until(stage.due(cycle) - ahead)?;
+                work(stage, stage.due(cycle))
+            })
+        })
+    }
+
+    /// The culprit, below the subject.
+    fn culprit(
+        self: &Arc<Stage>,
+        ahead: i64,
+        work: impl FnMut(&Stage, i64) -> io::Result<()> + Send + 'static,
+    ) -> io::Result<()> {
+        self.before_each(CULPRIT, PRIORITY - 10, ahead, work)
+    }
+
+    /// The thread that holds the subject's lock.
+    fn holder(
+        self: &Arc<Stage>,
+        priority: u8,
+        ahead: i64,
+        work: impl FnMut(&Stage, i64) -> io::Result<()> + Send + 'static,
+    ) -> io::Result<()> {
+        self.before_each(HOLDER, priority, ahead, work)
+    }
+}
+
+/// Cycles until the duration is over, then writes the record.
+///
+/// # Errors
+/// The arguments are not those of a case, or something cannot be waited for.
+pub fn serve(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
+    let mut next = || arguments.next().unwrap_or_default();
+    let (name, cpu, duration, file) = (next(), next(), next(), next());
+    let case = Case::every().into_iter().find(|case| case.name() == name);
+    let (Some(case), Ok(cpu), Ok(duration)) = (case, cpu.parse(), duration.parse()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let thread = std::thread::Builder::new().name(NAME.to_owned());
+    let work = thread.spawn(move || work(&case, cpu, duration))?;
+    let record = work.join().unwrap_or_else(|_| Ok(Vec::new()))?;
+    inject::write(&record, &mut fs::File::create(Path::new(&file))?)
+}
+
+fn work(case: &Case, cpu: usize, duration: i64) -> io::Result<Vec<Injected>> {
+    let Some(operation) = case.way.and_then(|way| way.operation) else { return Ok(Vec::new()) };
+    // Throttling takes what the scheduler makes of it.
+    let throttles = matches!(operation, Operation::Quota | Operation::Budget);
+    let apart = if throttles { APART * 20 } else { APART };
+    attributes::set_affinity(0, &CpuSet::single(cpu))?;
+    warm_up()?;
+    let stage = Arc::new(Stage::new(case.length, cpu, duration, apart));
+    if !operation.faults() {
+        memory::lock_all()?;
+    }
+    let mut wait = waits::prepare(operation, &stage)?;
+    attributes::set_scheduling(0, &scheduling(operation, case.length))?;
+    let mut record = Vec::with_capacity(usize::try_from(stage.count).unwrap_or_default());
+    for cycle in 0..stage.count {
+        sleep_until(stage.due(cycle))?;
+        let _cycle = scope!("truth.cycle");
+        record.extend(wait(&stage)?);
+    }
+    sleep_until(stage.due(stage.count))?;
+    let failed = stage.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
+    failed.map_or(Ok(record), Err)
+}
+
+/// Cycles in which nothing happens, by which `attach` learns what the thread's cycles are: windows
+/// are kept from then on.
+fn warm_up() -> io::Result<()> {
+    let begin = now();
+    (1..=WARM_UP.0).try_for_each(|cycle| sleep_until(begin + cycle * WARM_UP.1))
+}
+
+fn scheduling(operation: Operation, length: Nanos) -> Scheduling {
+    match operation {
+        Operation::Quota => Scheduling::new(Policy::Other, None),
+        Operation::Budget => {
+            let period = length + waits::RUNTIME;
+            let budget = Deadline { runtime: waits::RUNTIME, deadline: period, period };
+            Scheduling { deadline: Some(budget), ..Scheduling::new(Policy::Deadline, None) }
+        }
+        _ => Scheduling::new(Policy::Fifo, Priority::new(PRIORITY)),
+    }
+}
+
+fn now() -> i64 {
+    clock::monotonic().0
+}
+
+fn sleep_until(at: i64) -> io::Result<()> {
+    clock::sleep_until(clock::id(Clock::Monotonic), at)
+}

@@ -1,0 +1,106 @@
+//! Locks as programs have them.
+
+use punctual_sys::{attributes, futex};
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
+use std::sync::{Mutex, PoisonError};
+
+/// How a lock is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LockKind {
+    /// A futex with FUTEX_WAIT, as in C.
+    Plain,
+    /// A futex with priority inheritance.
+    Inheriting,
+    /// The standard library's.
+    Std,
+}
+
+/// A lock.
+pub enum Lock {
+    Plain(AtomicU32),
+    Inheriting(AtomicU32),
+    Std(Mutex<()>),
+}
+
+/// Of a plain one: nobody has it; somebody; and somebody may wait.
+const FREE: u32 = 0;
+const TAKEN: u32 = 1;
+const WAITED_FOR: u32 = 2;
+const SCOPE: futex::Scope = futex::Scope::Private;
+
+impl Lock {
+    pub fn new(kind: LockKind) -> Lock {
+        match kind {
+            LockKind::Plain => Lock::Plain(AtomicU32::new(FREE)),
+            LockKind::Inheriting => Lock::Inheriting(AtomicU32::new(FREE)),
+            LockKind::Std => Lock::Std(Mutex::new(())),
+        }
+    }
+
+    /// Does something with the lock held.
+    pub fn held(&self, work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let exchange =
+            |word: &AtomicU32, from, to| word.compare_exchange(from, to, AcqRel, Acquire).is_ok();
+        match self {
+            Lock::Std(lock) => {
+                let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
+                work()
+            }
+            // Drepper, Futexes Are Tricky: the third mutex.
+            Lock::Plain(word) => {
+                if !exchange(word, FREE, TAKEN) {
+                    while word.swap(WAITED_FOR, AcqRel) != FREE {
+                        // The word may change before: then it is tried again.
+                        let _ = futex::wait(word, WAITED_FOR, SCOPE, None);
+                    }
+                }
+                let worked = work();
+                if word.swap(FREE, Release) == WAITED_FOR {
+                    futex::wake(word, 1, SCOPE)?;
+                }
+                worked
+            }
+            Lock::Inheriting(word) => {
+                let own = attributes::tid() as u32;
+                if !exchange(word, FREE, own) {
+                    futex::lock_pi(word, SCOPE)?;
+                }
+                let worked = work();
+                if !exchange(word, own, FREE) {
+                    futex::unlock_pi(word, SCOPE)?;
+                }
+                worked
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
+
+    #[test]
+    fn one_at_a_time_has_a_lock_of_each_kind() {
+        for kind in [LockKind::Plain, LockKind::Inheriting, LockKind::Std] {
+            let (lock, count) = (Arc::new(Lock::new(kind)), Arc::new(AtomicU64::new(0)));
+            let adds = || {
+                let (lock, count) = (Arc::clone(&lock), Arc::clone(&count));
+                std::thread::spawn(move || {
+                    for _ in 0..2_000 {
+                        let add = || {
+                            // Two steps: without a lock some would be lost.
+                            count.store(count.load(Acquire) + 1, Release);
+                            Ok(())
+                        };
+                        lock.held(add).unwrap();
+                    }
+                })
+            };
+            [adds(), adds(), adds()].into_iter().for_each(|thread| thread.join().unwrap());
+            assert_eq!(count.load(Acquire), 6_000, "{kind:?}");
+        }
+    }
+}

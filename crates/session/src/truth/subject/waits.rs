@@ -1,0 +1,299 @@
+//! What the subject waits for, and who makes it wait.
+
+use super::lock::Lock;
+use super::{CULPRIT, DEVICE, Holder, LockKind, Operation, Stage, now, sleep_until};
+use crate::truth::block::Disk;
+use crate::truth::group::Group;
+use crate::truth::inject;
+use punctual_analyze::truth::Injected;
+use punctual_core::{Clock, Nanos};
+use punctual_sys::clock;
+use punctual_sys::mapping::Mapping;
+use rustix::fs::{Advice, OFlags, fadvise};
+use rustix::pipe::pipe;
+use std::fs::{File, OpenOptions};
+use std::hint::spin_loop;
+use std::io::{self, Read, Write};
+use std::num::NonZeroU64;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+
+/// What is done in a cycle: the delay that it met, if it met one.
+pub type Wait = Box<dyn FnMut(&Stage) -> io::Result<Option<Injected>>>;
+
+/// Who holds what the subject needs takes it so long before.
+const AHEAD: i64 = 200_000;
+/// What a task with a budget may use in each period.
+pub const RUNTIME: Nanos = Nanos(1_000_000);
+/// A gap in its own time that is so much of the length is throttling.
+const GAP_PART: i64 = 2;
+/// A throttled thread runs for so many lengths at most until it is.
+const UNTIL_GAP: i64 = 40_000_000;
+/// New pages of a cycle at most, in bytes.
+const PAGES: usize = 64 << 20;
+const PAGE: usize = 4096;
+
+/// Starts who makes the subject wait.
+pub fn prepare(operation: Operation, stage: &Arc<Stage>) -> io::Result<Wait> {
+    match operation {
+        Operation::Lock(kind, holder) => lock(stage, kind, holder),
+        Operation::Chain(kind) => chain(stage, kind),
+        Operation::Inversion => inversion(stage),
+        Operation::KernelLock => kernel_lock(stage),
+        Operation::Pipe => {
+            let ((request, ask), (answer, reply)) = (pipe()?, pipe()?);
+            let files = [request, reply, ask, answer].map(File::from);
+            let [request, reply, ask, answer] = files;
+            peer(stage, request, reply)?;
+            Ok(asks(ask, answer))
+        }
+        Operation::Socket => {
+            let (own, other) = UnixStream::pair()?;
+            peer(stage, other.try_clone()?, other)?;
+            Ok(asks(own.try_clone()?, own))
+        }
+        Operation::Device(word) => device(word),
+        Operation::BlockRead => block_read(),
+        Operation::Fsync => fsync(),
+        Operation::MajorFault => major_fault(),
+        Operation::MinorFaults => minor_faults(stage),
+        Operation::Spin => Ok(Box::new(|stage| {
+            let begin = now();
+            spin_until(begin + stage.length);
+            Ok(Some(Injected { begin, end: now() }))
+        })),
+        Operation::Sleep => Ok(Box::new(|stage| {
+            let (begin, time) = (now(), clock::timespec(stage.length));
+            clock::sleep(clock::id(Clock::Monotonic), 0, &time)?;
+            Ok(Some(Injected { begin, end: now() }))
+        })),
+        Operation::Preempted => preempted(stage),
+        Operation::Quota => {
+            // Once the program is within, before its threads need the quota.
+            let quota = RUNTIME.0 / 1_000;
+            let period = quota + stage.length / 1_000;
+            let group = Group::with_quota("punctual-truth-quota", quota, period)?;
+            group.enter()?;
+            Ok(Box::new(move |stage| Ok(gap(stage))))
+        }
+        Operation::Budget => Ok(Box::new(|stage| Ok(gap(stage)))),
+    }
+}
+
+fn lock(stage: &Arc<Stage>, kind: LockKind, holder: Holder) -> io::Result<Wait> {
+    let lock = Arc::new(Lock::new(kind));
+    let own = Arc::clone(&lock);
+    stage.culprit(AHEAD, move |stage, due| {
+        lock.held(|| {
+            match holder {
+                Holder::Runs => spin_until(due + stage.length),
+                Holder::Sleeps => sleep_until(due + stage.length)?,
+            }
+            stage.ends();
+            Ok(())
+        })
+    })?;
+    Ok(takes(own))
+}
+
+/// The subject's: it takes the lock and lets it go.
+fn takes(lock: Arc<Lock>) -> Wait {
+    Box::new(move |stage| {
+        let begin = now();
+        lock.held(|| Ok(()))?;
+        Ok(stage.met(begin))
+    })
+}
+
+/// The subject waits for a thread, and that for the culprit.
+fn chain(stage: &Arc<Stage>, kind: LockKind) -> io::Result<Wait> {
+    let (near, far) = (Arc::new(Lock::new(kind)), Arc::new(Lock::new(kind)));
+    let (own, farther) = (Arc::clone(&near), Arc::clone(&far));
+    stage.culprit(AHEAD * 2, move |stage, due| {
+        far.held(|| {
+            spin_until(due + stage.length);
+            stage.ends();
+            Ok(())
+        })
+    })?;
+    let above_culprit = super::PRIORITY - 5;
+    stage.holder(above_culprit, AHEAD, move |_, _| near.held(|| farther.held(|| Ok(()))))?;
+    Ok(takes(own))
+}
+
+/// The subject waits for a thread, and that for the CPU, which the culprit has.
+fn inversion(stage: &Arc<Stage>) -> io::Result<Wait> {
+    let lock = Arc::new(Lock::new(LockKind::Plain));
+    let own = Arc::clone(&lock);
+    stage.culprit(AHEAD / 2, |stage, due| {
+        spin_until(due + stage.length);
+        stage.ends();
+        Ok(())
+    })?;
+    let below_culprit = super::PRIORITY - 20;
+    stage.holder(below_culprit, AHEAD * 2, move |_, due| {
+        lock.held(|| {
+            spin_until(due);
+            Ok(())
+        })
+    })?;
+    Ok(takes(own))
+}
+
+/// The kernel module has a mutex.
+fn kernel_lock(stage: &Arc<Stage>) -> io::Result<Wait> {
+    let mut holds = open_device()?;
+    stage.culprit(AHEAD, move |stage, _| {
+        holds.write_all(format!("hold {}", stage.length + AHEAD).as_bytes())
+    })?;
+    let mut device = open_device()?;
+    Ok(Box::new(move |_| {
+        let begin = now();
+        device.write_all(b"contend 0")?;
+        let end = inject::read_device(&mut device)?.end;
+        Ok((end > begin).then_some(Injected { begin, end }))
+    }))
+}
+
+/// The culprit as a peer: it answers, after a time.
+fn peer(
+    stage: &Arc<Stage>,
+    mut request: impl Read + Send + 'static,
+    mut reply: impl Write + Send + 'static,
+) -> io::Result<()> {
+    stage.thread(CULPRIT, super::PRIORITY - 10, move |stage| {
+        let mut byte = [0];
+        while request.read(&mut byte)? > 0 {
+            spin_until(now() + stage.length);
+            stage.ends();
+            reply.write_all(&byte)?;
+        }
+        Ok(())
+    })
+}
+
+fn asks(mut ask: impl Write + 'static, mut answer: impl Read + 'static) -> Wait {
+    Box::new(move |stage| {
+        ask.write_all(&[0])?;
+        let begin = now();
+        answer.read_exact(&mut [0])?;
+        Ok(stage.met(begin))
+    })
+}
+
+fn device(word: &'static str) -> io::Result<Wait> {
+    let mut device = open_device()?;
+    Ok(Box::new(move |stage| {
+        let begin = now();
+        device.write_all(format!("{word} {}", stage.length).as_bytes())?;
+        let end = inject::read_device(&mut device)?.end;
+        Ok((end > begin).then_some(Injected { begin, end }))
+    }))
+}
+
+fn open_device() -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).open(DEVICE)
+}
+
+/// Past the page cache.
+fn block_read() -> io::Result<Wait> {
+    let direct = OFlags::DIRECT.bits() as i32;
+    let file = OpenOptions::new().read(true).custom_flags(direct).open(Disk::path())?;
+    let mut room = vec![0; PAGE * 2];
+    let start = room.as_ptr().align_offset(PAGE);
+    Ok(Box::new(move |_| {
+        let begin = now();
+        file.read_exact_at(&mut room[start..start + PAGE], 0)?;
+        Ok(Some(Injected { begin, end: now() }))
+    }))
+}
+
+fn fsync() -> io::Result<Wait> {
+    let file = OpenOptions::new().read(true).write(true).open(Disk::path())?;
+    Ok(Box::new(move |_| {
+        file.write_all_at(&[1; PAGE], 0)?;
+        let begin = now();
+        file.sync_all()?;
+        Ok(Some(Injected { begin, end: now() }))
+    }))
+}
+
+fn major_fault() -> io::Result<Wait> {
+    let file = OpenOptions::new().read(true).open(Disk::path())?;
+    Ok(Box::new(move |_| {
+        fadvise(&file, 0, None::<NonZeroU64>, Advice::DontNeed)?;
+        let page = Mapping::of_file(&file, 0, PAGE, READ, 0)?;
+        let begin = now();
+        page.word(0).load(Ordering::Relaxed);
+        Ok(Some(Injected { begin, end: now() }))
+    }))
+}
+
+/// What may be done with the pages of a file that is only read (PROT_READ).
+const READ: i32 = 1;
+
+/// Another thread unmaps the pages, while the subject sleeps.
+fn minor_faults(stage: &Arc<Stage>) -> io::Result<Wait> {
+    let (used, unmaps) = mpsc::channel::<Mapping>();
+    stage.thread(super::HOLDER, 1, move |_| {
+        unmaps.iter().for_each(drop);
+        Ok(())
+    })?;
+    Ok(Box::new(move |stage| {
+        let pages = Mapping::anonymous(PAGES)?;
+        let begin = now();
+        let mut end = begin;
+        for page in 0..PAGES / PAGE {
+            pages.word(page * PAGE).store(1, Ordering::Relaxed);
+            end = now();
+            if end >= begin + stage.length {
+                break;
+            }
+        }
+        // The thread that unmaps ends with this one.
+        let _ = used.send(pages);
+        Ok(Some(Injected { begin, end }))
+    }))
+}
+
+/// It runs, and for a part of that another does.
+fn preempted(stage: &Arc<Stage>) -> io::Result<Wait> {
+    let above = super::PRIORITY + 10;
+    stage.before_each(CULPRIT, above, -AHEAD, |stage, _| {
+        stage.begins();
+        spin_until(now() + stage.length);
+        stage.ends();
+        Ok(())
+    })?;
+    Ok(Box::new(|stage| {
+        let begin = now();
+        // Should the culprit not come, the cycle ends nevertheless.
+        while stage.met(begin).is_none() && now() < begin + stage.period / 2 {
+            spin_loop();
+        }
+        Ok(stage.met(begin))
+    }))
+}
+
+/// Runs until time is missing: then it did not run, as its budget was used up.
+fn gap(stage: &Stage) -> Option<Injected> {
+    let begin = now();
+    let mut last = begin;
+    while last < begin + UNTIL_GAP {
+        let at = now();
+        if at - last >= stage.length / GAP_PART {
+            return Some(Injected { begin: last, end: at });
+        }
+        last = at;
+    }
+    None
+}
+
+fn spin_until(at: i64) {
+    while now() < at {
+        spin_loop();
+    }
+}

@@ -1,0 +1,86 @@
+//! Real-time throttling: how much of the CPU real-time tasks get is set so that others have some,
+//! and a real-time task runs until it is kept from it.
+
+use punctual_analyze::truth::Injected;
+use punctual_core::{CpuSet, Nanos, Policy};
+use punctual_sys::attributes::{self, Scheduling};
+use punctual_sys::clock;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// In each of these periods real-time tasks are kept from the CPU for one length at most.
+const PERIOD: Nanos = Nanos(20_000_000);
+/// They run for so many of them until they are, or not at all.
+const PERIODS: i64 = 4;
+/// A gap in its own time of this length is throttling: nothing else takes a CPU of a guest for so
+/// long.
+const GAP: i64 = 200_000;
+/// Memory that the other task touches, in bytes, so that page faults occur in it, too.
+const TOUCHED: usize = 1 << 20;
+
+/// Files of the kernel, each with what it held before; the other task.
+pub struct Throttling {
+    before: Vec<(PathBuf, String)>,
+    ends: Arc<AtomicBool>,
+}
+
+/// Sets the limits, and starts a task without real-time policy that wants the CPU.
+pub fn start(length: Nanos, cpu: usize) -> io::Result<Throttling> {
+    let server = PathBuf::from(format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}"));
+    let kernel = PathBuf::from("/proc/sys/kernel");
+    // What is left to others, in ns, since Linux 6.12; before, what real-time tasks get, in µs. The
+    // part first: it may not be longer than the period.
+    let settings = match server.exists() {
+        true => [(server.join("runtime"), length.0), (server.join("period"), PERIOD.0)],
+        false => [
+            (kernel.join("sched_rt_runtime_us"), (PERIOD.0 - length.0) / 1_000),
+            (kernel.join("sched_rt_period_us"), PERIOD.0 / 1_000),
+        ],
+    };
+    let ends = Arc::new(AtomicBool::new(false));
+    let mut throttling = Throttling { before: Vec::new(), ends: Arc::clone(&ends) };
+    for (file, value) in settings {
+        let before = fs::read_to_string(&file)?;
+        fs::write(&file, value.to_string())?;
+        // Undone in the opposite order.
+        throttling.before.insert(0, (file, before));
+    }
+    std::thread::Builder::new().name("truth-other".to_owned()).spawn(move || other(cpu, &ends))?;
+    Ok(throttling)
+}
+
+impl Drop for Throttling {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        for (file, value) in &self.before {
+            // It was there before.
+            let _ = fs::write(file, value.trim());
+        }
+    }
+}
+
+/// Wants the CPU, and touches new memory again and again.
+fn other(cpu: usize, ends: &AtomicBool) {
+    let placed = attributes::set_affinity(0, &CpuSet::single(cpu))
+        .and_then(|()| attributes::set_scheduling(0, &Scheduling::new(Policy::Other, None)));
+    while placed.is_ok() && !ends.load(Ordering::Relaxed) {
+        std::hint::black_box(vec![1u8; TOUCHED]);
+    }
+}
+
+/// Runs until it was kept from the CPU: when that was.
+pub fn until_throttled() -> Option<Injected> {
+    let begin = clock::monotonic().0;
+    let mut last = begin;
+    while last < begin + PERIOD.0 * PERIODS {
+        let at = clock::monotonic().0;
+        if at - last >= GAP {
+            return Some(Injected { begin: last, end: at });
+        }
+        last = at;
+    }
+    None
+}

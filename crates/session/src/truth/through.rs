@@ -1,0 +1,226 @@
+//! The ways in: how what is measured is measured, and how its explanations are read.
+
+use super::group::Group;
+use super::{Case, inject, subject};
+use crate::exit::Failure;
+use crate::explained::{self, Wanted};
+use punctual_analyze::truth::{Expected, Injected, score, score_account};
+use punctual_bundle::Bundle;
+use punctual_bundle::truth::TruthScore;
+use punctual_core::{MonotonicNs, Nanos};
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The period of the timer.
+const PERIOD: &str = "500us";
+/// Samples that are explained.
+const WORST: usize = 100;
+/// What is recorded to be explained, where everything is.
+const EVENTS: &str =
+    "sched,irq,vectors,softirq,ipi,hrtimer,idle,fault,page,futex,lock,block,syscall";
+/// Where the program that is measured leaves what it met.
+const MET: &str = "met";
+
+/// The command whose explanations are scored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Through {
+    /// `punctual run` with an `[explain]` section.
+    Run,
+    /// `punctual attach --explain`, which knows nothing of what it is attached to.
+    Attach,
+    /// A recording of everything: `punctual run` with a `[record]` section, or `punctual trace`.
+    Trace,
+    /// The accounting of `punctual run`: causes without culprits, of all samples.
+    Account,
+}
+
+impl Through {
+    /// All of them.
+    pub const ALL: [Through; 4] = [Through::Run, Through::Attach, Through::Trace, Through::Account];
+
+    /// Its name.
+    pub fn word(self) -> &'static str {
+        match self {
+            Through::Run => "run",
+            Through::Attach => "attach",
+            Through::Trace => "trace",
+            Through::Account => "account",
+        }
+    }
+
+    /// Why a case cannot be measured this way.
+    pub fn lacks(self, case: &Case) -> Option<String> {
+        (self == Through::Account && case.is_of_subject())
+            .then(|| "the accounting of a run divides samples of timers alone".to_owned())
+    }
+}
+
+/// What is measured: a case for a time, on a CPU.
+pub struct Measured<'m> {
+    pub case: &'m Case,
+    pub duration: Nanos,
+    pub cpu: usize,
+    pub through: Through,
+    /// An empty directory.
+    pub place: &'m Path,
+}
+
+impl Measured<'_> {
+    /// Measures as anybody would; an error says why there is nothing to explain.
+    pub fn run(&self) -> Result<(), String> {
+        let failed = |why: io::Error| why.to_string();
+        let own = std::env::current_exe().map_err(failed)?;
+        fs::write(self.place.join("experiment.toml"), self.experiment(&own)).map_err(failed)?;
+        // Alone in its group, so that nothing else is stopped with it.
+        let group = self.case.is_confined().then(|| Group::new(inject::GROUP));
+        let group = group.transpose().map_err(failed)?;
+        let start = |program: &Path| match group.as_ref() {
+            Some(group) => group.command(program),
+            None => Command::new(program),
+        };
+        let of_command = |command: Command| {
+            let program = command.get_program().to_owned();
+            let words = command.get_args().map(ToOwned::to_owned).collect::<Vec<_>>();
+            [vec![program], words].concat()
+        };
+        let mut command = match self.through {
+            Through::Run | Through::Account => start(&own),
+            Through::Trace if !self.case.is_of_subject() => start(&own),
+            Through::Attach | Through::Trace => Command::new(&own),
+        };
+        let run = ["run", "--quiet", "--no-calibration"];
+        let of_subject = self.case.is_of_subject();
+        match self.through {
+            Through::Attach => {
+                command.args(["attach", "--quiet", "--explain", "--output", "bundle"]);
+                if of_subject {
+                    command.args(["--cycle", "absolute", "--", &own.to_string_lossy()]);
+                    command.args(self.subject());
+                } else {
+                    command.arg("--").args(of_command(start(&own)));
+                    command.args(run).args(["--output", "own", "experiment.toml"]);
+                }
+            }
+            Through::Trace if of_subject => {
+                command.args(["trace", "--quiet", "--events", EVENTS, "--output", "bundle", "--"]);
+                command.arg(&own).args(self.subject());
+            }
+            _ => drop(command.args(run).args(["--output", "bundle", "experiment.toml"])),
+        }
+        command.current_dir(self.place);
+        let ran = command.stdin(Stdio::null()).output().map_err(failed)?;
+        match ran.status.code() {
+            // 4: the machine took time from it, or a load; the samples are there.
+            Some(0 | 4) => Ok(()),
+            _ => {
+                let message = String::from_utf8_lossy(&ran.stderr).into_owned();
+                Err(message.lines().next().unwrap_or("punctual failed").to_owned())
+            }
+        }
+    }
+
+    /// What the measured program does; its own arguments.
+    fn subject(&self) -> [String; 5] {
+        let name = subject::ARGUMENT.to_owned();
+        [name, self.case.name(), self.cpu.to_string(), self.duration.0.to_string(), MET.to_owned()]
+    }
+
+    fn experiment(&self, own: &Path) -> String {
+        let Measured { case, duration, cpu, through, .. } = self;
+        let (policy, priority) = case.scheduling();
+        let priority =
+            priority.map_or(String::new(), |priority| format!("priority = {priority}\n"));
+        let mut text = "[[measure]]\n".to_owned();
+        text.push_str(&match case.is_of_subject() {
+            true => {
+                let met = self.place.join(MET).to_string_lossy().into_owned();
+                let mut words = vec![own.to_string_lossy().into_owned()];
+                words.extend(self.subject());
+                words.pop();
+                words.push(met);
+                format!(
+                    "name = \"program\"\nkind = \"program\"\ncycle = \"absolute\"\ncommand = {}\n",
+                    toml::Value::String(shell_words::join(words))
+                )
+            }
+            false => format!(
+                "name = \"timer\"\nkind = \"timer\"\npolicy = \"{policy}\"\n{priority}cpus = \
+                 \"{cpu}\"\nperiod = \"{PERIOD}\"\nduration = \"{duration}\"\n"
+            ),
+        });
+        let of = |words: &str| {
+            let words: Vec<String> = words.split(',').map(|word| format!("\"{word}\"")).collect();
+            words.join(", ")
+        };
+        text.push_str(&match through {
+            Through::Run => format!("\n[explain]\nworst = {WORST}\naccount = false\n"),
+            Through::Account => "\n[explain]\nworst = 0\naccount = true\n".to_owned(),
+            Through::Trace => format!("\n[record]\nevents = [{}]\n", of(EVENTS)),
+            Through::Attach => String::new(),
+        });
+        text
+    }
+
+    /// What the measured program met itself.
+    pub fn met(&self) -> Result<Vec<Injected>, String> {
+        let text = fs::read_to_string(self.place.join(MET)).map_err(|why| why.to_string())?;
+        inject::read(&text)
+    }
+
+    /// Holds what was said of the samples against what was injected.
+    pub fn score(&self, injected: &[Injected]) -> Result<TruthScore, Failure> {
+        let Measured { case, through, .. } = self;
+        let bundle = Bundle::open(&self.place.join("bundle")).map_err(Failure::failed)?;
+        let expected = Expected {
+            causes: case.causes(),
+            placing: case.placing(),
+            // The accounting has no culprits.
+            is_shared: case.is_shared() || *through == Through::Account,
+        };
+        if *through == Through::Account {
+            let (mut all, mut begin, mut end) = (TruthScore::default(), i64::MAX, i64::MIN);
+            for (_, series) in bundle.series() {
+                let Some(account) = series.account.known() else { continue };
+                let log = series.log().map_err(Failure::failed)?;
+                let samples = log.samples.iter();
+                let samples: Vec<_> =
+                    samples.map(|one| (MonotonicNs(one.due.0), one.latency())).collect();
+                let ends = samples.iter().map(|(due, latency)| (*due + *latency).0);
+                begin = samples.iter().map(|(due, _)| due.0).min().unwrap_or(begin).min(begin);
+                end = ends.max().unwrap_or(end).max(end);
+                all.add(&score_account(&samples, &account.account, injected, expected));
+            }
+            if all.explained == 0 {
+                return Err(Failure::failed("the run has no accounting"));
+            }
+            all.injected = count_within(injected, begin, end);
+            return Ok(all);
+        }
+        let samples = explained::open(&bundle, &self.wanted())?.document().samples;
+        let mut result = score(&samples, injected, expected);
+        let begin = samples.iter().map(|sample| sample.at).min().unwrap_or_default();
+        let end =
+            samples.iter().map(|sample| sample.at + sample.latency_ns).max().unwrap_or_default();
+        result.injected = count_within(injected, begin, end);
+        Ok(result)
+    }
+
+    /// The response times of the subject, or of the measuring thread of a run, as `attach` names
+    /// them; of a recording the subject's cycles between its own test points.
+    fn wanted(&self) -> Wanted {
+        let name = |name: &str| vec![format!("{name}/response")];
+        let (series, pairs) = match (self.through, self.case.is_of_subject()) {
+            (Through::Trace, true) => (Vec::new(), vec![subject::CYCLE.to_owned()]),
+            (_, true) => (name(subject::NAME), Vec::new()),
+            (Through::Attach, false) => (name("measure"), Vec::new()),
+            _ => Default::default(),
+        };
+        Wanted { series, pairs, worst: Some(WORST), ..Wanted::default() }
+    }
+}
+
+fn count_within(injected: &[Injected], begin: i64, end: i64) -> u64 {
+    injected.iter().filter(|one| one.end >= begin && one.begin <= end).count() as u64
+}

@@ -1,0 +1,143 @@
+//! The ways in which delays and waits are made, each with the cause that is right.
+
+use super::cases::{CULPRIT, PRIORITY};
+use super::subject::Operation::{self, *};
+use super::subject::{Holder, LockKind};
+use punctual_core::Policy;
+
+/// How a delay is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Way {
+    /// Its name in those of cases.
+    pub name: &'static str,
+    /// The causes that are right, each with its culprit.
+    pub causes: Causes,
+    /// The policy and priority of the task that makes it.
+    pub policy: Policy,
+    /// See `policy`.
+    pub priority: Option<u8>,
+    /// The policy of the measured thread.
+    pub measured: &'static str,
+    /// What it does, one after the other: the words of the kernel module, or of the injector's own.
+    pub steps: &'static [&'static str],
+    /// What the measured program does itself, instead.
+    pub operation: Option<Operation>,
+    /// The shortest length in µs: the kernel makes no shorter ones.
+    pub shortest: i64,
+}
+
+/// Causes, each with its culprit as [`punctual_analyze::truth::Expected`] has it.
+pub type Causes = &'static [(&'static str, &'static str)];
+
+const LOW: Option<u8> = Some(1);
+const ABOVE: Option<u8> = Some(PRIORITY + 10);
+
+const PREEMPTED: (&str, &str) = ("preempted", CULPRIT);
+const QUEUED: (&str, &str) = ("runqueue", CULPRIT);
+const IRQS: (&str, &str) = ("timer-irq-delay", CULPRIT);
+const PREEMPTION: (&str, &str) = ("non-preemptible", CULPRIT);
+/// The names of the interrupt and of the softirq that the module takes.
+const IRQ: (&str, &str) = ("irq", "irq_work");
+const SOFTIRQ: (&str, &str) = ("softirq", "TASKLET");
+/// The timer interrupt, of which the tick is one.
+pub const TICK: (&str, &str) = ("irq", "local_timer");
+const THREAD: (&str, &str) = ("preempted", "truth-kthread");
+/// The thread of the highest class, which each CPU has (kernel/stop_machine.c).
+const STOPPER: &str = "migration/*";
+const WORKER: &str = "kworker/*";
+/// The disk that [`super::block`] makes.
+const DISK: (&str, &str) = ("io", super::block::NAME);
+const THROTTLED: (&str, &str) = ("throttled", "*");
+/// Throttling comes with the tick: of 4 ms in many kernels.
+const TICKS: i64 = 3_000;
+
+/// By a task.
+const fn task(
+    name: &'static str,
+    causes: Causes,
+    (policy, priority): (Policy, Option<u8>),
+    steps: &'static [&'static str],
+) -> Way {
+    Way { name, causes, policy, priority, measured: "fifo", steps, operation: None, shortest: 0 }
+}
+
+/// Within the kernel, by a task of a lower priority than that of the measured thread.
+const fn kernel(name: &'static str, causes: Causes, steps: &'static [&'static str]) -> Way {
+    task(name, causes, (Policy::Fifo, LOW), steps)
+}
+
+const fn to_time_sharing(way: Way) -> Way {
+    Way { measured: "other", ..way }
+}
+
+/// What a program meets in what it does itself.
+const fn own(name: &'static str, causes: Causes, operation: Operation) -> Way {
+    Way { operation: Some(operation), ..task(name, causes, (Policy::Fifo, None), &[]) }
+}
+
+const fn from(shortest: i64, way: Way) -> Way {
+    Way { shortest, ..way }
+}
+
+pub const WAYS: &[Way] = &[
+    task("higher-priority", &[PREEMPTED], (Policy::Fifo, ABOVE), &["spin"]),
+    task("same-priority", &[QUEUED], (Policy::Fifo, Some(PRIORITY)), &["spin"]),
+    task("deadline", &[PREEMPTED], (Policy::Deadline, None), &["spin"]),
+    // Round robin among equals is another policy of the same class.
+    task("round-robin", &[QUEUED], (Policy::Rr, Some(PRIORITY)), &["spin"]),
+    // A real-time task is above every task with a time-sharing policy.
+    to_time_sharing(kernel("above-time-sharing", &[PREEMPTED], &["spin"])),
+    // A thread that is new each time, and gone when its delay is over.
+    task("new-thread", &[PREEMPTED], (Policy::Fifo, ABOVE), &["thread"]),
+    kernel("irqs-disabled", &[IRQS], &["irqs"]),
+    kernel("preemption-disabled", &[PREEMPTION], &["preempt"]),
+    kernel("irq", &[IRQ], &["irq"]),
+    kernel("softirq", &[SOFTIRQ], &["softirq"]),
+    kernel("irqs-then-preemption", &[IRQS, PREEMPTION], &["irqs", "preempt"]),
+    kernel("softirq-then-irq", &[SOFTIRQ, IRQ], &["softirq", "irq"]),
+    kernel("preemption-then-softirq", &[PREEMPTION, SOFTIRQ], &["preempt", "softirq"]),
+    kernel("irq-then-irqs", &[IRQ, IRQS], &["irq", "irqs"]),
+    kernel("irq-then-softirq", &[IRQ, SOFTIRQ], &["irq", "softirq"]),
+    kernel("irqs-then-softirq", &[IRQS, SOFTIRQ], &["irqs", "softirq"]),
+    kernel("three-in-a-row", &[PREEMPTION, IRQ, IRQS], &["preempt", "irq", "irqs"]),
+    kernel("timer-softirq", &[("softirq", "TIMER")], &["timer"]),
+    kernel("rcu-softirq", &[("softirq", "RCU")], &["rcu"]),
+    kernel("timer-irq", &[TICK], &["hrtimer"]),
+    kernel("stop-machine", &[("timer-irq-delay", STOPPER)], &["stop"]),
+    to_time_sharing(kernel("kernel-thread", &[THREAD], &["kthread"])),
+    to_time_sharing(kernel("workqueue", &[("runqueue", WORKER)], &["work"])),
+    // Without full preemption a worker in the kernel goes on.
+    kernel("worker-not-preempted", &[("non-preemptible", WORKER)], &["work"]),
+    task("task-then-irqs", &[PREEMPTED, IRQS], (Policy::Fifo, ABOVE), &["spin", "irqs"]),
+    task("task-then-irq", &[PREEMPTED, IRQ], (Policy::Fifo, ABOVE), &["spin", "irq"]),
+    task("equal-then-irqs", &[QUEUED, IRQS], (Policy::Fifo, Some(PRIORITY)), &["spin", "irqs"]),
+    task("stop-signal", &[("waiting", CULPRIT)], (Policy::Fifo, ABOVE), &["sigstop"]),
+    task("freezer", &[("waiting", CULPRIT)], (Policy::Fifo, ABOVE), &["freeze"]),
+    from(TICKS, task("rt-throttling", &[THROTTLED], (Policy::Fifo, Some(50)), &["hog"])),
+    own("lock", &[("lock", CULPRIT)], Lock(LockKind::Plain, Holder::Runs)),
+    own("lock-holder-asleep", &[("lock", CULPRIT)], Lock(LockKind::Plain, Holder::Sleeps)),
+    own("lock-of-rust", &[("lock", CULPRIT)], Lock(LockKind::Std, Holder::Runs)),
+    own("lock-inheriting", &[("lock", CULPRIT)], Lock(LockKind::Inheriting, Holder::Runs)),
+    own("lock-chain", &[("lock", HOLDER)], Chain(LockKind::Plain)),
+    own("lock-chain-inheriting", &[("lock", HOLDER)], Chain(LockKind::Inheriting)),
+    own("inversion", &[("priority-inversion", CULPRIT)], Inversion),
+    own("kernel-lock", &[("lock", CULPRIT)], KernelLock),
+    own("pipe", &[("waiting", CULPRIT)], Pipe),
+    own("socket", &[("waiting", CULPRIT)], Socket),
+    own("work-wait", &[("waiting", WORKER)], Device("work")),
+    own("block-read", &[DISK], BlockRead),
+    own("fsync", &[DISK], Fsync),
+    // Its time is the disk's as well; shorter ones end before the kernel has asked for all pages.
+    from(TICKS, own("major-fault", &[("page-fault", ""), DISK], MajorFault)),
+    own("minor-faults", &[("page-fault", "")], MinorFaults),
+    // Without an event meanwhile nobody knows in which mode it was.
+    own("own-user", &[("self", "user mode"), ("self", "")], Spin),
+    own("own-syscall", &[("self", "write")], Device("spin")),
+    own("own-sleep", &[("waiting", "")], Sleep),
+    own("preempted-while-running", &[PREEMPTED], Preempted),
+    from(TICKS, own("cpu-quota", &[THROTTLED], Quota)),
+    from(TICKS, own("deadline-budget", &[THROTTLED], Budget)),
+];
+
+/// The thread between the subject and the culprit.
+pub const HOLDER: &str = "truth-holder";
