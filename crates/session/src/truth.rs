@@ -6,6 +6,9 @@ mod cases;
 mod group;
 pub mod guest;
 pub mod inject;
+mod names;
+mod operation;
+mod record;
 pub mod subject;
 mod throttling;
 mod through;
@@ -90,7 +93,7 @@ fn one(case: &Case, duration: Nanos, cpu: usize, through: Through) -> Result<Tru
         false => injector.end(),
     };
     if case.is_confined() {
-        Group::new(inject::GROUP).map_err(Failure::failed)?.remove();
+        Group::new(group::GROUP).map_err(Failure::failed)?.remove();
     }
     if let Err(why) = ran {
         result.skipped = Some(why);

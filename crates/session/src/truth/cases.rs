@@ -1,18 +1,12 @@
 //! What is injected: the ways, each with its lengths.
 
 use super::block;
-use super::subject::Operation;
+use super::names::{DEVICE, PRIORITY};
+use super::operation::Operation;
 use super::ways::{Causes, TICK, WAYS, Way};
 use punctual_analyze::truth::Placing;
 use punctual_core::{Nanos, Priority};
 use std::path::Path;
-
-/// The priority of the measured thread.
-pub const PRIORITY: u8 = 80;
-/// The device of the kernel module (truth/module).
-pub const DEVICE: &str = "/dev/punctual-truth";
-/// The name of the thread that makes the delays.
-pub const CULPRIT: &str = "truth-culprit";
 
 /// In µs.
 const LENGTHS: [i64; 6] = [60, 150, 400, 1_000, 3_000, 8_000];

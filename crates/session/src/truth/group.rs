@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The control group of what is measured.
+pub const GROUP: &str = "punctual-truth";
 const ROOT: &str = "/sys/fs/cgroup";
 
 /// A control group (cgroup v2). Several processes have the same one: it stays until it is removed.

@@ -29,7 +29,8 @@ pub fn run(
     let module = build(&kernel);
     let own = std::env::current_exe().map_err(Failure::failed)?;
     let script = format!(
-        "mount -t configfs configfs /sys/kernel/config\n/usr/bin/punctual truth --quiet --json --duration {duration} {} \
+        "mount -t configfs configfs /sys/kernel/config\n\
+         /usr/bin/punctual truth --quiet --json --duration {duration} {} \
          >/results/truth.json\n",
         shell_words::join(arguments)
     );

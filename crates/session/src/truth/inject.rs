@@ -1,8 +1,10 @@
 //! The process that makes delays at instants that it records: this program again, with nothing of
 //! the rest in it. It writes its record when it is over, so that writing delays nothing.
 
-use super::cases::{CULPRIT, Case, DEVICE};
-use super::group::Group;
+use super::cases::Case;
+use super::group::{self, Group};
+use super::names::{CULPRIT, DEVICE};
+use super::record;
 use super::throttling;
 use crate::exit::Failure;
 use punctual_analyze::truth::Injected;
@@ -11,7 +13,7 @@ use punctual_sys::attributes::{self, Deadline, Scheduling};
 use punctual_sys::{children, clock, memory};
 use std::fs::{File, OpenOptions};
 use std::hint::spin_loop;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,7 +55,7 @@ impl Injector {
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
         }
-        read(&String::from_utf8_lossy(&output.stdout))
+        record::read(&String::from_utf8_lossy(&output.stdout))
     }
 }
 
@@ -83,19 +85,8 @@ pub fn serve(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let work = std::thread::Builder::new()
         .name(CULPRIT.to_owned())
         .spawn(move || work(&case, cpu, duration.saturating_add(AROUND)));
-    let record = work?.join().unwrap_or_else(|_| Ok(Vec::new()))?;
-    write(&record, &mut io::stdout().lock())
-}
-
-/// Writes a record.
-pub fn write(record: &[Injected], out: &mut dyn Write) -> io::Result<()> {
-    record.iter().try_for_each(|one| writeln!(out, "{} {}", one.begin, one.end))
-}
-
-/// Reads it.
-pub fn read(text: &str) -> Result<Vec<Injected>, String> {
-    let record: Option<_> = text.lines().map(parse).collect();
-    record.ok_or_else(|| "its record cannot be read".to_owned())
+    let made = work?.join().unwrap_or_else(|_| Ok(Vec::new()))?;
+    record::write(&made, &mut io::stdout().lock())
 }
 
 fn work(case: &Case, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected>> {
@@ -108,7 +99,7 @@ fn work(case: &Case, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected>> {
         true => None,
         false => Some(OpenOptions::new().read(true).write(true).open(DEVICE)?),
     };
-    let group = case.is_confined().then(|| Group::new(GROUP)).transpose()?;
+    let group = case.is_confined().then(|| Group::new(group::GROUP)).transpose()?;
     let _throttling = match way.steps.contains(&"hog") {
         true => Some(throttling::start(case.length, cpu)?),
         false => None,
@@ -150,8 +141,6 @@ fn work(case: &Case, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected>> {
 
 /// What needs no kernel module.
 const OWN: [&str; 5] = ["spin", "thread", "hog", "sigstop", "freeze"];
-/// The control group of what is measured.
-pub const GROUP: &str = "punctual-truth";
 
 fn spin(length: Nanos) -> Injected {
     let begin = clock::monotonic().0;
@@ -203,20 +192,7 @@ fn freeze(group: &Group, length: Nanos) -> io::Result<Injected> {
 /// When it was, as the module says: its write returns only after what was delayed.
 fn in_kernel(word: &str, length: Nanos, device: &mut File) -> io::Result<Injected> {
     device.write_all(format!("{word} {}", length.0).as_bytes())?;
-    read_device(device)
-}
-
-/// When the module's last delay was.
-pub fn read_device(device: &mut File) -> io::Result<Injected> {
-    let mut line = [0; 64];
-    let read = device.read(&mut line)?;
-    let line = std::str::from_utf8(&line[..read]).unwrap_or_default();
-    parse(line).ok_or_else(|| io::Error::other(format!("{DEVICE} gave `{line}`")))
-}
-
-fn parse(line: &str) -> Option<Injected> {
-    let (begin, end) = line.trim_end().split_once(' ')?;
-    Some(Injected { begin: begin.parse().ok()?, end: end.parse().ok()? })
+    record::read_device(device)
 }
 
 /// Raised when the parent has closed standard input, or has died.

@@ -5,11 +5,10 @@
 mod lock;
 mod waits;
 
-pub use lock::LockKind;
-
-use super::cases::{CULPRIT, Case, DEVICE, PRIORITY};
-use super::inject;
-use super::ways::HOLDER;
+use super::cases::Case;
+use super::names::{CULPRIT, HOLDER, PRIORITY};
+use super::operation::Operation;
+use super::record;
 use punctual_analyze::truth::Injected;
 use punctual_core::{Clock, CpuSet, Nanos, Policy, Priority};
 use punctual_sys::attributes::{self, Deadline, Scheduling};
@@ -27,70 +26,6 @@ pub const ARGUMENT: &str = "truth-subject";
 pub const NAME: &str = "truth-subject";
 /// The scope that a cycle is in a recording.
 pub const CYCLE: &str = "truth.cycle";
-
-/// What it waits for in each of its cycles.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Operation {
-    /// A lock that the culprit holds.
-    Lock(LockKind, Holder),
-    /// A lock of a thread that waits for one of the culprit's.
-    Chain(LockKind),
-    /// A lock of a thread that the culprit preempts.
-    Inversion,
-    /// A lock of the kernel's that the culprit holds.
-    KernelLock,
-    /// What the culprit writes into a pipe.
-    Pipe,
-    /// What the culprit sends through a socket.
-    Socket,
-    /// The kernel module, asked with this word.
-    Device(&'static str),
-    /// Bytes of a disk.
-    BlockRead,
-    /// That bytes are on a disk.
-    Fsync,
-    /// A page of a file that is on a disk.
-    MajorFault,
-    /// New pages, one after the other.
-    MinorFaults,
-    /// Nothing: it needs the time itself.
-    Spin,
-    /// The time.
-    Sleep,
-    /// The CPU, of which a task of higher priority takes some while it runs.
-    Preempted,
-    /// The quota of its control group.
-    Quota,
-    /// Its own budget, of SCHED_DEADLINE.
-    Budget,
-}
-
-/// What the holder of a lock does meanwhile.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Holder {
-    /// It runs, with a lower priority than who waits for it.
-    Runs,
-    /// It sleeps.
-    Sleeps,
-}
-
-impl Operation {
-    /// Whether it changes settings of the system, or needs the kernel module.
-    pub fn needs_guest(self) -> bool {
-        let own = matches!(self, Operation::Quota | Operation::Budget | Operation::KernelLock);
-        own || self.needs_disk() || matches!(self, Operation::Device(_))
-    }
-
-    /// Whether it needs a disk of a known speed.
-    pub fn needs_disk(self) -> bool {
-        matches!(self, Operation::BlockRead | Operation::Fsync | Operation::MajorFault)
-    }
-
-    /// Whether the measured thread has no real-time policy of its own, or may fault.
-    fn faults(self) -> bool {
-        matches!(self, Operation::MajorFault | Operation::MinorFaults)
-    }
-}
 
 /// From one cycle to the next: so many lengths, and so much more.
 const LENGTHS_APART: i64 = 3;
@@ -220,7 +155,7 @@ pub fn serve(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let thread = std::thread::Builder::new().name(NAME.to_owned());
     let work = thread.spawn(move || work(&case, cpu, duration))?;
     let record = work.join().unwrap_or_else(|_| Ok(Vec::new()))?;
-    inject::write(&record, &mut fs::File::create(Path::new(&file))?)
+    record::write(&record, &mut fs::File::create(Path::new(&file))?)
 }
 
 fn work(case: &Case, cpu: usize, duration: i64) -> io::Result<Vec<Injected>> {

@@ -1,7 +1,7 @@
 //! The ways in: how what is measured is measured, and how its explanations are read.
 
-use super::group::Group;
-use super::{Case, inject, subject};
+use super::group::{self, Group};
+use super::{Case, record, subject};
 use crate::exit::Failure;
 use crate::explained::{self, Wanted};
 use punctual_analyze::truth::{Expected, Injected, score, score_account};
@@ -74,7 +74,7 @@ impl Measured<'_> {
         let own = std::env::current_exe().map_err(failed)?;
         fs::write(self.place.join("experiment.toml"), self.experiment(&own)).map_err(failed)?;
         // Alone in its group, so that nothing else is stopped with it.
-        let group = self.case.is_confined().then(|| Group::new(inject::GROUP));
+        let group = self.case.is_confined().then(|| Group::new(group::GROUP));
         let group = group.transpose().map_err(failed)?;
         let start = |program: &Path| match group.as_ref() {
             Some(group) => group.command(program),
@@ -166,7 +166,7 @@ impl Measured<'_> {
     /// What the measured program met itself.
     pub fn met(&self) -> Result<Vec<Injected>, String> {
         let text = fs::read_to_string(self.place.join(MET)).map_err(|why| why.to_string())?;
-        inject::read(&text)
+        record::read(&text)
     }
 
     /// Holds what was said of the samples against what was injected.

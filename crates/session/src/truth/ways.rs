@@ -1,8 +1,8 @@
 //! The ways in which delays and waits are made, each with the cause that is right.
 
-use super::cases::{CULPRIT, PRIORITY};
-use super::subject::Operation::{self, *};
-use super::subject::{Holder, LockKind};
+use super::names::{CULPRIT, HOLDER, PRIORITY};
+use super::operation::Operation::{self, *};
+use super::operation::{Holder, LockKind};
 use punctual_core::Policy;
 
 /// How a delay is made.
@@ -138,6 +138,3 @@ pub const WAYS: &[Way] = &[
     from(TICKS, own("cpu-quota", &[THROTTLED], Quota)),
     from(TICKS, own("deadline-budget", &[THROTTLED], Budget)),
 ];
-
-/// The thread between the subject and the culprit.
-pub const HOLDER: &str = "truth-holder";

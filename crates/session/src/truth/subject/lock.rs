@@ -1,20 +1,10 @@
 //! Locks as programs have them.
 
+use crate::truth::operation::LockKind;
 use punctual_sys::{attributes, futex};
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
 use std::sync::{Mutex, PoisonError};
-
-/// How a lock is made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LockKind {
-    /// A futex with FUTEX_WAIT, as in C.
-    Plain,
-    /// A futex with priority inheritance.
-    Inheriting,
-    /// The standard library's.
-    Std,
-}
 
 /// A lock.
 pub enum Lock {

@@ -1,10 +1,12 @@
 //! What the subject waits for, and who makes it wait.
 
 use super::lock::Lock;
-use super::{CULPRIT, DEVICE, Holder, LockKind, Operation, Stage, now, sleep_until};
+use super::{Stage, now, sleep_until};
 use crate::truth::block::Disk;
 use crate::truth::group::Group;
-use crate::truth::inject;
+use crate::truth::names::{CULPRIT, DEVICE, HOLDER, PRIORITY};
+use crate::truth::operation::{Holder, LockKind, Operation};
+use crate::truth::record;
 use punctual_analyze::truth::Injected;
 use punctual_core::{Clock, Nanos};
 use punctual_sys::clock;
@@ -119,7 +121,7 @@ fn chain(stage: &Arc<Stage>, kind: LockKind) -> io::Result<Wait> {
             Ok(())
         })
     })?;
-    let above_culprit = super::PRIORITY - 5;
+    let above_culprit = PRIORITY - 5;
     stage.holder(above_culprit, AHEAD, move |_, _| near.held(|| farther.held(|| Ok(()))))?;
     Ok(takes(own))
 }
@@ -133,7 +135,7 @@ fn inversion(stage: &Arc<Stage>) -> io::Result<Wait> {
         stage.ends();
         Ok(())
     })?;
-    let below_culprit = super::PRIORITY - 20;
+    let below_culprit = PRIORITY - 20;
     stage.holder(below_culprit, AHEAD * 2, move |_, due| {
         lock.held(|| {
             spin_until(due);
@@ -153,7 +155,7 @@ fn kernel_lock(stage: &Arc<Stage>) -> io::Result<Wait> {
     Ok(Box::new(move |_| {
         let begin = now();
         device.write_all(b"contend 0")?;
-        let end = inject::read_device(&mut device)?.end;
+        let end = record::read_device(&mut device)?.end;
         Ok((end > begin).then_some(Injected { begin, end }))
     }))
 }
@@ -164,7 +166,7 @@ fn peer(
     mut request: impl Read + Send + 'static,
     mut reply: impl Write + Send + 'static,
 ) -> io::Result<()> {
-    stage.thread(CULPRIT, super::PRIORITY - 10, move |stage| {
+    stage.thread(CULPRIT, PRIORITY - 10, move |stage| {
         let mut byte = [0];
         while request.read(&mut byte)? > 0 {
             spin_until(now() + stage.length);
@@ -189,7 +191,7 @@ fn device(word: &'static str) -> io::Result<Wait> {
     Ok(Box::new(move |stage| {
         let begin = now();
         device.write_all(format!("{word} {}", stage.length).as_bytes())?;
-        let end = inject::read_device(&mut device)?.end;
+        let end = record::read_device(&mut device)?.end;
         Ok((end > begin).then_some(Injected { begin, end }))
     }))
 }
@@ -238,7 +240,7 @@ const READ: i32 = 1;
 /// Another thread unmaps the pages, while the subject sleeps.
 fn minor_faults(stage: &Arc<Stage>) -> io::Result<Wait> {
     let (used, unmaps) = mpsc::channel::<Mapping>();
-    stage.thread(super::HOLDER, 1, move |_| {
+    stage.thread(HOLDER, 1, move |_| {
         unmaps.iter().for_each(drop);
         Ok(())
     })?;
@@ -261,7 +263,7 @@ fn minor_faults(stage: &Arc<Stage>) -> io::Result<Wait> {
 
 /// It runs, and for a part of that another does.
 fn preempted(stage: &Arc<Stage>) -> io::Result<Wait> {
-    let above = super::PRIORITY + 10;
+    let above = PRIORITY + 10;
     stage.before_each(CULPRIT, above, -AHEAD, |stage, _| {
         stage.begins();
         spin_until(now() + stage.length);
