@@ -59,7 +59,7 @@ fn names() {
     insta::assert_snapshot!(named("../../etc"), @"`../../etc` cannot be the name of a partition: it would leave its place in the cgroup tree");
     insta::assert_snapshot!(named("a\u{1b}[2J"), @r"`a\u{1b}[2J` cannot be the name of a partition: it holds a control character");
     insta::assert_snapshot!(named(""), @"`` cannot be the name of a partition: it is empty");
-    insta::assert_snapshot!(named("nrt"), @"both halves would be called `nrt`");
+    insta::assert_snapshot!(named("nrt"), @"both cgroups of the partition would be called `nrt`");
     let kernel = v2();
     kernel.with(|state| state.make("/sys/fs/cgroup/rt").unwrap());
     insta::assert_snapshot!(refusal(&kernel, &cpus("3")), @"/sys/fs/cgroup/rt exists already: choose other names with --rt-name and --nrt-name, or remove it");

@@ -80,7 +80,7 @@ fn after_kill_9_the_same_command_goes_on_in_its_bundle() {
     eventually("a second and a half", || has_checkpoint(&place));
     let again = place.punctual(&command);
     assert_eq!(again.status.code(), Some(2), "{}", text(&again));
-    assert!(text(&again).contains("its run goes on"), "{}", text(&again));
+    assert!(text(&again).contains("its run has not ended"), "{}", text(&again));
     kill(first.id(), "KILL");
     first.wait().expect("it is gone");
     let part = place.bundle().join("parts/001");

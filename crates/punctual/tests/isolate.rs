@@ -67,7 +67,8 @@ fn an_experiment_measures_in_and_out_of_its_partition_and_leaves_no_trace() {
         .filter_map(|one| Some((one["half"].as_str()?, one["cpus"].as_str()?)))
         .collect();
     assert!(halves.contains(&("rt", &cpu)) && halves.contains(&("nrt", &outside)), "{listed}");
-    assert!(child.wait().unwrap().success());
+    let ended = child.wait().unwrap();
+    assert!(ended.success(), "{ended}: {}", place.summary()["findings"]);
     assert_same(&before, &snapshot(&paths, &bystanders), "after the experiment");
 
     let summary = place.summary();

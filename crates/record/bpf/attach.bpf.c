@@ -35,6 +35,15 @@ struct own_timer {
 };
 #define TIMERS 4
 
+/* What is known of a system call. */
+struct call {
+	u64 argument;
+	u32 number;
+	u32 operation;
+	u32 time32; /* a 32-bit program's with such times */
+	u32 spare;
+};
+
 struct attached {
 	struct wire_account_thread account; /* `wait` holds the sums of the cycle */
 	struct wire_cycle cycle; /* the one that goes on */
@@ -65,6 +74,10 @@ struct attached {
 	u32 next_timer; /* the place in `timers` that is overwritten next */
 	struct own_timer timers[TIMERS];
 	struct wire_moment moment; /* the one that goes on; `begin` 0: none */
+	/* Here and not on the stack, where the verifier would follow each call on its own: it takes a
+	 * second. */
+	struct call leaving; /* the call that it sleeps in */
+	struct call returning; /* the one that ends */
 	u64 walked; /* its stack is read: page faults are not its own */
 	u64 shown; /* when the interrupt began that showed last where it ran */
 };
@@ -158,15 +171,6 @@ INLINE bool in_set(const volatile u64 *set, u32 number)
 
 /* --- Which calls end a cycle --- */
 
-/* What is known of a system call. */
-struct call {
-	u64 argument;
-	u32 number;
-	u32 operation;
-	u32 time32; /* a 32-bit program's with such times */
-	u32 spare;
-};
-
 #define COMPAT_READ 3
 #define TS_COMPAT 2
 
@@ -194,7 +198,7 @@ INLINE u32 native_number(u32 number, u32 *time32)
 	return of ? of & ~WIRE_NATIVE_TIME32 : WIRE_MAX_SYSCALLS + number;
 }
 
-INLINE bool read_call(__attribute__((unused)) struct task_struct *task, struct pt_regs *regs,
+NOINLINE bool read_call(__attribute__((unused)) struct task_struct *task, struct pt_regs *regs,
 		      struct call *call)
 {
 	u64 second, third;
@@ -287,7 +291,7 @@ INLINE bool is_plain_lock(const struct call *call)
 }
 
 /* What a sleep in this state is, where it is none of the cycle's. */
-INLINE u32 part_of_sleep(const struct call *call, bool in_call, u64 state)
+NOINLINE u32 part_of_sleep(const struct call *call, bool in_call, u64 state)
 {
 	if (!in_call)
 		return WIRE_PART_PAGE_FAULT;
@@ -303,7 +307,7 @@ INLINE u32 part_of_sleep(const struct call *call, bool in_call, u64 state)
 
 /* The end of a sleep by its arguments, where its clock is CLOCK_MONOTONIC: where no event of its
  * timer is seen, this is its release. */
-INLINE u64 asked_time(struct pt_regs *regs, __attribute__((unused)) bool compat,
+NOINLINE u64 asked_time(struct pt_regs *regs, __attribute__((unused)) bool compat,
 		      const struct call *call, u64 entered)
 {
 	u64 time[2] = {}, ns;
@@ -1025,7 +1029,7 @@ NOINLINE int other_waits(u32 tid, struct cpu *cpu, struct task_struct *prev, u64
 INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 state, u64 now)
 {
 	struct task_struct *task = (void *)ctx[1], *next = (void *)ctx[2];
-	struct call call = {};
+	struct call *call = &t->leaving;
 	u32 tid = task->pid;
 	bool in_call, cut;
 
@@ -1044,16 +1048,16 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 	t->state = ASLEEP;
 	t->slept = now;
 	t->account.from = now;
-	in_call = read_call(task, bpf_task_pt_regs(task), &call);
-	cut = in_call && state & TASK_INTERRUPTIBLE && ends_cycle(tid, &call);
-	t->within = part_of_sleep(&call, in_call, state);
+	in_call = read_call(task, bpf_task_pt_regs(task), call);
+	cut = in_call && state & TASK_INTERRUPTIBLE && ends_cycle(tid, call);
+	t->within = part_of_sleep(call, in_call, state);
 	if (t->faulting)
 		t->within = WIRE_PART_PAGE_FAULT;
 	if (t->reclaiming)
 		t->within = WIRE_PART_RECLAIM;
 	t->process = task->tgid;
 	if (t->within == WIRE_PART_LOCK)
-		find_holder(t, task, &call);
+		find_holder(t, task, call);
 	if (cut && t->phase == WOKEN) {
 		/* Woken, and it waits on in the same call: that was no release. */
 		t->phase = WAITING;
@@ -1065,13 +1069,13 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 		if (t->phase == OPEN)
 			publish_cycle(t, tid, entered);
 		t->entered = entered;
-		next_cycle(t, &call, entered, t->within);
-		t->asked = asked_time(bpf_task_pt_regs(task), is_compat(task), &call, entered);
+		next_cycle(t, call, entered, t->within);
+		t->asked = asked_time(bpf_task_pt_regs(task), is_compat(task), call, entered);
 		t->phase = WAITING;
 	} else {
 		begin_moment(ctx, t, next, WIRE_MOMENT_ASLEEP, now);
 	}
-	if (t->within == WIRE_PART_LOCK && is_plain_lock(&call))
+	if (t->within == WIRE_PART_LOCK && is_plain_lock(call))
 		t->cycle.calls |= 1u << WIRE_CYCLE_FUTEX_WAIT;
 	if (t->woken) {
 		t->woken = 0;
@@ -1222,7 +1226,7 @@ PROGRAM(attach_sys_exit)
 	u32 tid = bpf_get_current_pid_tgid(), here;
 	struct attached *t = attached_of(tid);
 	struct wire_cycle *c;
-	struct call call = {};
+	struct call *call;
 	struct cpu *cpu;
 	struct task_struct *task;
 	u64 now, took;
@@ -1235,16 +1239,17 @@ PROGRAM(attach_sys_exit)
 	if (!cpu)
 		return 0;
 	c = &t->cycle;
+	call = &t->returning;
 	now = bpf_ktime_get_ns();
 	if (t->state != RUNNING)
 		begins_here(t, cpu, here, tid, now);
 	result = ctx[1];
 	task = bpf_get_current_task_btf();
-	read_call(task, (void *)ctx[0], &call);
+	read_call(task, (void *)ctx[0], call);
 	t->passed = 0;
 	/* A wait for a signal never succeeds. */
 	if (result > 0 || result == -ERESTARTNOHAND)
-		take_expired(t, &call);
+		take_expired(t, call);
 	if (t->phase == WAITING) {
 		release_unseen(t, tid, cpu, now);
 		set_from(t, cpu, now);
@@ -1252,21 +1257,21 @@ PROGRAM(attach_sys_exit)
 	if (t->phase == OPEN || t->phase == NO_CYCLE) {
 		u32 within;
 
-		if (!t->woken && is_absolute(&call) && !result) {
-			t->passed = asked_time((void *)ctx[0], is_compat(task), &call, t->entered);
+		if (!t->woken && is_absolute(call) && !result) {
+			t->passed = asked_time((void *)ctx[0], is_compat(task), call, t->entered);
 			t->passed_timer = 0;
 			t->passed_by = WIRE_CYCLE_BY_SLEEP;
-		} else if (task->policy == SCHED_DEADLINE && call.number == sched_yield) {
+		} else if (task->policy == SCHED_DEADLINE && call->number == sched_yield) {
 			period_passed(t, task, now);
 		}
-		if ((t->woken || t->passed) && ends_cycle(tid, &call)) {
+		if ((t->woken || t->passed) && ends_cycle(tid, call)) {
 			/* What it waited for came before it slept. */
-			within = part_of_sleep(&call, true, TASK_INTERRUPTIBLE);
+			within = part_of_sleep(call, true, TASK_INTERRUPTIBLE);
 			set_apart(t);
 			ran_until(t, cpu, now);
 			if (t->phase == OPEN)
 				publish_cycle(t, tid, t->entered);
-			next_cycle(t, &call, t->entered, within);
+			next_cycle(t, call, t->entered, within);
 			if (t->passed && !(t->woken && t->passed == t->wake_expires)) {
 				release_passed(t, now);
 			} else {

@@ -8,12 +8,15 @@ use punctual_measure::load::OnExit;
 use punctual_plan::LoadPlan;
 use std::collections::HashMap;
 
-/// Looks closer together than this say nothing.
-const CLOSE: Nanos = Nanos(50_000_000);
+/// What is due less than this before the end need not have started.
+const LATE: Nanos = Nanos(50_000_000);
 /// A load works when it used a thousandth of a CPU, …
 const WORK: i64 = 1_000;
 /// … or was given a CPU ten times a second, or read or wrote a byte.
 const OFTEN: Nanos = Nanos(100_000_000);
+/// Polls closer together than this say nothing: what is given a CPU ten times a second, a little
+/// late on a busy machine, may have had none.
+const CLOSE: Nanos = Nanos(2 * OFTEN.0);
 
 /// A load and what was seen of it so far.
 pub struct LoadWatch {
@@ -104,7 +107,7 @@ impl LoadWatch {
     /// With what its processes did in all.
     pub fn into_evidence(mut self, files: &Root, now: MonotonicNs) -> LoadEvidence {
         self.evidence.due = Nanos((now - self.due_from).ns().max(0));
-        if self.evidence.ended.is_none() && self.since.is_none() && self.evidence.due < CLOSE {
+        if self.evidence.ended.is_none() && self.since.is_none() && self.evidence.due < LATE {
             // It was to start at the very end.
             self.evidence.due = Nanos::ZERO;
         }
