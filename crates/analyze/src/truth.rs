@@ -35,7 +35,7 @@ pub struct Expected<'e> {
 pub enum Placing {
     /// Those that were due while it went on, and ended after it.
     DueWithin,
-    /// Those that were due while it went on: who tells when it was over is the last to know.
+    /// Those that were due while it went on: who records its end is itself delayed by it.
     DueAtAll,
     /// Those in which it began: the measured thread met it itself.
     Within,

@@ -199,7 +199,8 @@ fn a_search_finds_a_known_cause_and_how_to_show_it_again() {
         command.arg("hunt").args(arguments).arg("--quiet").current_dir(place.path());
         command.stdin(Stdio::null()).output().expect("punctual starts")
     };
-    let arguments = ["--kernel", KERNEL, "--stressors", "mremap", "--duration", "1s", "--trials"];
+    let arguments =
+        ["--kernel", KERNEL, "--stressors", "mremap", "--duration", "400ms", "--trials"];
     let place_of_search = format!("search-{}", std::process::id());
     let options = ["4", "--budget", "1h", "--output", &place_of_search, "--json"];
     let ran = search(&[&arguments[..], &options[..]].concat());

@@ -98,11 +98,6 @@ fn cyclicdeadline_agrees(result: &GuestResult, load: &str) {
     println!("{load}, cyclicdeadline: {} {} {}", own("min"), own("avg"), own("max"));
     println!("{load}, its events: {} {} {}", events.min, events.median, events.max);
     if load == "idle" {
-        let above_least = |key: &str| ((own(key) - own("min")) * MICROSECOND as f64) as i64;
-        let mean = above_least("avg") - (events.mean - events.min);
-        assert!(mean.abs() < WAY_OUT, "{json:#}");
-        let range = above_least("max") - (events.max - events.min);
-        assert!((-WAY_OUT..WAY_OUT + INTERRUPT).contains(&range), "{json:#}");
         let ours = figures_of(section(result, "trace-punctual-idle"));
         assert!(
             (ours.median - events.median).abs() < WAY_OUT,
@@ -110,6 +105,15 @@ fn cyclicdeadline_agrees(result: &GuestResult, load: &str) {
             ours.median,
             events.median
         );
+        // On some timelines it prints a mean below its least: nothing can be held against that.
+        if !(own("min")..=own("max")).contains(&own("avg")) {
+            return println!("{load}: cyclicdeadline contradicts itself: {json:#}");
+        }
+        let above_least = |key: &str| ((own(key) - own("min")) * MICROSECOND as f64) as i64;
+        let mean = above_least("avg") - (events.mean - events.min);
+        assert!(mean.abs() < WAY_OUT, "{json:#}");
+        let range = above_least("max") - (events.max - events.min);
+        assert!((-WAY_OUT..WAY_OUT + INTERRUPT).contains(&range), "{json:#}");
     }
 }
 

@@ -13,9 +13,11 @@ mod steal;
 
 pub use hidden_samples::HiddenSamples;
 use punctual_lab::{Arch, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Outcome};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
+
 pub use steal::{Excuse, Steal};
 
 /// The value, or `None` after printing `SKIPPED: ` and what this machine lacks.
@@ -69,16 +71,15 @@ pub fn punctual_guest(
 pub fn stripped(program: &Path) -> PathBuf {
     let beside = program.with_extension("stripped");
     let time = |path: &Path| path.metadata().and_then(|meta| meta.modified()).ok();
-    // Several processes may want it at once: each makes its own, and any of them is right. Tests of
-    // one process share it: a test that asks twice has to get the same path, because a lab's
-    // runs depend on it.
-    static ONE: Mutex<()> = Mutex::new(());
-    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    // Several processes may want it at once, and one that runs it already must find it again by its
+    // name: it is made once for a build, under a lock.
+    let lock = File::open(program);
+    let _locked = lock.as_ref().map(|file| flock(file, FlockOperation::LockExclusive));
     // Of the very same build, and so as old as it.
     if time(&beside).is_some() && time(&beside) == time(program) {
         return beside;
     }
-    let part = program.with_extension(format!("{}.part", std::process::id()));
+    let part = program.with_extension("stripped.part");
     let done =
         Command::new("strip").arg("--preserve-dates").arg("-o").arg(&part).arg(program).status();
     let made = done.is_ok_and(|status| status.success()) && std::fs::rename(&part, &beside).is_ok();

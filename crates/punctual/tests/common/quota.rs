@@ -41,7 +41,7 @@ impl Quota {
             .expect("a process goes into the group");
     }
 
-    /// How often it was held back.
+    /// How often it was throttled.
     pub fn times(&self) -> u64 {
         let stat = fs::read_to_string(self.0.join("cpu.stat")).unwrap_or_default();
         let line = stat.lines().find_map(|line| line.strip_prefix("nr_throttled "));

@@ -79,7 +79,7 @@ const CALLS: [(usize, &str); 69] = [
 /// Those of note that take 32-bit times.
 const TIME32: [(usize, &str); 2] = [(162, "nanosleep"), (267, "clock_nanosleep")];
 
-/// The table as the programs take it; empty where 32-bit programs are not told apart.
+/// The table as the programs take it; empty where 32-bit programs are not distinguished.
 pub(super) fn native_calls() -> Vec<u8> {
     let mut table = vec![0u16; wire::NATIVE_CALLS as usize];
     if cfg!(target_arch = "x86_64") {
