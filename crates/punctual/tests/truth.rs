@@ -1,5 +1,8 @@
 //! `punctual truth`: causes that are injected in a guest are named, and the command says how often.
 
+#[path = "truth/scores.rs"]
+mod scores;
+
 use punctual_lab::{Arch, Kernel};
 use punctual_testing as testing;
 use serde_json::Value;
@@ -16,7 +19,8 @@ fn injected_causes_are_named_in_a_guest() {
     {
         return;
     }
-    let of_run = ["higher-priority-3ms", "irqs-disabled-3ms", "softirq-3ms", "nothing"];
+    let of_run =
+        ["higher-priority-3ms", "irqs-disabled-3ms", "softirq-3ms", "stop-signal-3ms", "nothing"];
     score(&binary, "run", &of_run);
     score(&binary, "attach", &["higher-priority-3ms"]);
 }

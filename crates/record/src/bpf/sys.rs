@@ -235,6 +235,22 @@ pub(crate) fn run(program: &OwnedFd) -> io::Result<u32> {
     Ok((attr.0[0] >> 32) as u32)
 }
 
+/// How often a program is loaded that a signal keeps from being verified.
+const LOADS: usize = 32;
+
+/// The verifier gives up with EAGAIN where a signal is pending (kernel/bpf/verifier.c, do_check);
+/// also where the process is to be stopped or frozen, which no mask prevents. Once that is over it
+/// may be asked again.
+fn again<T>(mut load: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for _ in 1..LOADS {
+        match load() {
+            Err(why) if why.raw_os_error() == Some(libc::EAGAIN) => {}
+            result => return result,
+        }
+    }
+    load()
+}
+
 /// Loads a program: `instructions` are those of the kernel, 8 bytes each. The verifier's log is
 /// asked for when it refuses.
 pub(crate) fn load_program(
@@ -248,16 +264,16 @@ pub(crate) fn load_program(
     let attr = attr.pointer(16, c"GPL".as_ptr()).name(48, shape.name);
     let attr = attr.u32(44, shape.flags).u32(68, shape.attach_type).u32(108, shape.attach_btf_id);
     // SAFETY: instructions and license live through the call.
-    match unsafe { attr.clone().open(Command::ProgramLoad) } {
+    match again(|| unsafe { attr.clone().open(Command::ProgramLoad) }) {
         Ok(program) => return Ok(program),
         Err(why)
             if matches!(why.raw_os_error(), Some(libc::EINVAL | libc::EACCES | libc::E2BIG)) => {}
         Err(why) => return Err((why, String::new())),
     }
     let mut log = vec![0u8; 1 << 20];
-    let mut attr = attr.u32(24, 1).u32(28, log.len() as u32).pointer(32, log.as_mut_ptr());
+    let attr = attr.u32(24, 1).u32(28, log.len() as u32).pointer(32, log.as_mut_ptr());
     // SAFETY: as above, and the log is as long as is said.
-    match unsafe { attr.open(Command::ProgramLoad) } {
+    match again(|| unsafe { attr.clone().open(Command::ProgramLoad) }) {
         Ok(program) => Ok(program),
         Err(why) => {
             let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
@@ -347,4 +363,24 @@ pub(crate) fn run_time(program: &OwnedFd) -> io::Result<(u64, u64)> {
 pub(crate) fn enable_run_time() -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
     unsafe { Attr::new().u32(0, 0).open(Command::EnableStats) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_signal_interrupts_is_loaded_again_and_nothing_else() {
+        let loads = |fail: i32, times: usize| {
+            let mut asked = 0;
+            let result = again(|| {
+                asked += 1;
+                if asked > times { Ok(asked) } else { Err(io::Error::from_raw_os_error(fail)) }
+            });
+            (result.map_err(|why| why.raw_os_error()), asked)
+        };
+        assert_eq!(loads(libc::EAGAIN, 3), (Ok(4), 4));
+        assert_eq!(loads(libc::EPERM, 3), (Err(Some(libc::EPERM)), 1));
+        assert_eq!(loads(libc::EAGAIN, usize::MAX), (Err(Some(libc::EAGAIN)), LOADS));
+    }
 }

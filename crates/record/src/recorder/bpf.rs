@@ -100,7 +100,7 @@ impl BpfRecorder {
                 || tracepoints::explains_latency(tracepoint, request, backend)
         };
         for group in Group::ALL.iter().filter(|group| request.groups.contains(group)) {
-            let mut any = false;
+            let (mut any, mut switches) = (false, *group != Group::Sched);
             for tracepoint in tracepoints::of_groups(&[*group]).filter(is_wanted) {
                 if self.attached.iter().any(|(other, _)| *other == tracepoint.full_name()) {
                     any = true; // Shared: system calls and futexes.
@@ -110,6 +110,7 @@ impl BpfRecorder {
                     Ok(attach) => {
                         self.attached.push((tracepoint.full_name(), attach));
                         any = true;
+                        switches |= u64::from(tracepoint.kind) == crate::wire::layout::SWITCH;
                     }
                     Err(why) => {
                         missing.add(tracepoint, why.to_string());
@@ -117,6 +118,8 @@ impl BpfRecorder {
                     }
                 }
             }
+            // Without switches nobody knows who had a CPU, and what is left would be believed.
+            any &= switches;
             if any {
                 self.groups.push(*group);
             }

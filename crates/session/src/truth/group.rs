@@ -49,6 +49,14 @@ impl Group {
         Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
     }
 
+    /// Whether one of their threads has this name.
+    pub fn has_thread(&self, name: &str) -> io::Result<bool> {
+        let text = fs::read_to_string(self.0.join("cgroup.threads"))?;
+        // One that has ended meanwhile has none.
+        let comm = |tid: &str| fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
+        Ok(text.lines().any(|tid| comm(tid).trim_end() == name))
+    }
+
     /// Removes it. One that has processes yet stays, and the next run takes it.
     pub fn remove(&self) {
         let _ = fs::remove_dir(&self.0);

@@ -8,3 +8,5 @@ pub const DEVICE: &str = "/dev/punctual-truth";
 pub const CULPRIT: &str = "truth-culprit";
 /// The thread between the subject and the culprit.
 pub const HOLDER: &str = "truth-holder";
+/// A measuring thread of `punctual run`.
+pub const MEASURING: &str = "measure";
