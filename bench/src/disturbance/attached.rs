@@ -59,15 +59,17 @@ impl Way {
 
     /// Says what is lacking.
     fn is_possible(self) -> bool {
-        let (program, question) = match self {
+        let (program, question, lacks) = match self {
             Way::Attach | Way::Explain => return true,
-            Way::PerfTrace | Way::PerfSched => ("perf", "--version"),
-            Way::Strace => ("strace", "--version"),
-            Way::Lttng => ("lttng", "--version"),
+            Way::PerfTrace | Way::PerfSched => ("perf", "--version", "the program perf"),
+            Way::Strace => ("strace", "--version", "the program strace"),
+            // Without its kernel modules it records nothing.
+            Way::Lttng => ("lttng", "list --kernel", "LTTng's kernel tracer"),
         };
-        let is_there = Command::new(program).arg(question).output().is_ok();
+        let answer = Command::new(program).args(question.split(' ')).output();
+        let is_there = answer.is_ok_and(|answer| answer.status.success());
         if !is_there {
-            println!("SKIPPED: the comparison of what is attached lacks the program {program}");
+            println!("SKIPPED: the comparison of what is attached lacks {lacks}");
         }
         is_there
     }
