@@ -4,6 +4,7 @@ use punctual_analyze::cycles::find_delay;
 use punctual_core::cycle::Cycle;
 use punctual_core::{Cell, Column, Split, Table};
 use punctual_report::format;
+use std::cmp::Reverse;
 
 /// A row for each of these cycles, with what took longer than in a typical one; `None` where
 /// nothing did.
@@ -18,7 +19,10 @@ pub fn table<'c>(longest: impl Iterator<Item = &'c Cycle>, typical: &Split) -> O
             by.map_or(Cell::Nothing, |by| Cell::from(format::plain(&by))),
         ])
     };
-    let rows: Vec<_> = longest.filter_map(row).collect();
+    // The longest are kept without what the cycle before took of them; the rows show all of it.
+    let mut longest: Vec<&Cycle> = longest.collect();
+    longest.sort_by_key(|cycle| Reverse(cycle.response_time()));
+    let rows: Vec<_> = longest.into_iter().filter_map(row).collect();
     (!rows.is_empty()).then(|| Table {
         name: "delays".to_owned(),
         title: "what delayed the longest cycles".to_owned(),
@@ -37,7 +41,7 @@ mod tests {
     use super::super::testing::cycle;
     use super::*;
     use punctual_core::cycle::{Awaited, TaskName, WokenBy};
-    use punctual_core::{MainPart, Nanos};
+    use punctual_core::{MainPart, MonotonicNs, Nanos};
 
     #[test]
     fn a_cycle_is_delayed_by_what_took_longer_than_usual() {
@@ -56,6 +60,12 @@ mod tests {
         assert_eq!(words(&delayed), Cell::Nothing);
         delayed.awaited = Some(by(peer, WokenBy::Task, Nanos(40_000)));
         assert_eq!(words(&delayed), Cell::from("peer-9"));
+        // The longest response first, whatever the cycle before took of it.
+        let mut late = delayed;
+        late.release = MonotonicNs(late.release.ns() - 900_000);
+        late.wake.add(MainPart::Overrun, Nanos(900_000));
+        let both = table([&delayed, &late].into_iter(), &typical.split()).expect("delayed");
+        assert_eq!(both.rows[0][0], Cell::from(late.response_time()));
         // Of less than half of it, and one that was only interrupted.
         delayed.awaited = Some(by(peer, WokenBy::Task, Nanos(20_000)));
         assert_eq!(words(&delayed), Cell::Nothing);

@@ -8,6 +8,7 @@ use punctual_record::attach::Attacher;
 use punctual_record::symbols::{FunctionNames, Mappings, Place};
 use punctual_report::format;
 use punctual_sys::clock;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Cycles that are kept.
@@ -132,7 +133,10 @@ impl WorstCycles {
     /// Names the functions, once and for all.
     pub fn describe(&mut self, tid: u32, names: &mut FunctionNames, calls: &CallNames) {
         let mut rows = Vec::new();
-        for worst in &self.worst {
+        // They are kept by what they took themselves, and show the whole time.
+        let mut worst: Vec<&Worst> = self.worst.iter().collect();
+        worst.sort_by_key(|worst| Reverse(worst.cycle.response_time()));
+        for worst in worst {
             let mut of_it = worst.rows(tid, names, calls);
             if of_it.is_empty() {
                 of_it = vec![worst.row("ran", None, String::new())];
@@ -180,7 +184,7 @@ impl WorstCycles {
 /// What is shown of the instants of a cycle: the longest sleep, the longest preemptions, and
 /// wherever it ran, in the order of time.
 fn shown(mut moments: Vec<Moment>) -> Vec<Moment> {
-    moments.sort_by_key(|moment| std::cmp::Reverse(moment.time()));
+    moments.sort_by_key(|moment| Reverse(moment.time()));
     let (mut sleeps, mut preemptions) = (0, 0);
     moments.retain(|moment| match moment.what {
         MomentKind::Asleep { .. } => {
@@ -226,7 +230,7 @@ impl Worst {
             }
         }
         let mut ran: Vec<_> = ran.into_iter().collect();
-        ran.sort_by_key(|(_, (times, _))| std::cmp::Reverse(*times));
+        ran.sort_by_key(|(_, (times, _))| Reverse(*times));
         let ran = ran.into_iter().take(RAN);
         rows.extend(ran.map(|(name, (times, kept))| self.moment("ran", kept, name, times, calls)));
         rows
@@ -388,6 +392,12 @@ mod tests {
         [delayed, longer].iter().for_each(|one| worst.add(one));
         assert_eq!(rows(&mut worst), [("ran", ""), ("ran", "")].map(|(a, b)| (a.into(), b.into())));
         assert_eq!(worst.worst[0].cycle, longer);
+        let table = worst.table().unwrap();
+        assert_eq!(
+            table.rows[0][0],
+            Cell::from(delayed.response_time()),
+            "what is shown is sorted"
+        );
     }
 
     #[test]
