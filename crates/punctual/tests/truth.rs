@@ -42,7 +42,9 @@ fn score(binary: &Path, through: &str, cases: &[&str]) {
             continue;
         }
         let number = |key: &str| case["score"][key].as_u64().expect("a number");
-        assert_eq!(number("affected"), number("right"), "{case:#}");
+        // Around a stop the sample's own CPU time may be the larger part.
+        let share = if name.starts_with("stop") { 9 } else { 10 };
+        assert!(number("right") * 10 >= number("affected") * share, "{case:#}");
         // Without an injection there is nothing to be right about, but samples are explained.
         assert!(number("explained") > 10, "{case:#}");
         assert_eq!(number("affected") > 2, *name != "nothing", "{case:#}");

@@ -158,14 +158,18 @@ fn spin(length: Nanos) -> Injected {
     Injected { begin, end }
 }
 
-/// With the policy and the priority of this one.
+/// With the policy, the priority and the name of this one, which makes it: that is a part of the
+/// delay, and takes longer than a period where each instruction takes 8 ns.
 fn in_new_thread(length: Nanos) -> io::Result<Injected> {
+    let begin = clock::monotonic().0;
     let thread = std::thread::Builder::new().name(CULPRIT.to_owned());
     let scheduling = attributes::scheduling(0)?;
     // The policy of a thread that has one on purpose is not inherited.
     let work = move || attributes::set_scheduling(0, &scheduling).map(|()| spin(length));
     let spun = thread.spawn(work)?.join();
-    spun.unwrap_or_else(|_| Err(io::Error::other("a thread of the injector's panicked")))
+    let spun =
+        spun.unwrap_or_else(|_| Err(io::Error::other("a thread of the injector's panicked")))?;
+    Ok(Injected { begin, ..spun })
 }
 
 /// Stops all processes that are measured; none while there is none.
