@@ -1,6 +1,5 @@
 //! Child processes and their descendants: adopted, noticed, ended.
 
-use crate::clock::wide;
 use crate::usage::Usage;
 use crate::{check, descriptor, signals};
 use punctual_core::Nanos;
@@ -100,6 +99,11 @@ pub fn collect(pid: i32) -> io::Result<(Exit, Used)> {
         usage: Usage::from(&usage),
     };
     Ok((exit_of(status), used))
+}
+
+/// A part of a time of the C library, which has 32 bits on some systems.
+fn wide(part: impl Into<i64>) -> i64 {
+    part.into()
 }
 
 fn exit_of(status: i32) -> Exit {

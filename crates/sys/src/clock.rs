@@ -1,7 +1,67 @@
-//! Reading clocks (clock_gettime(2), through the vDSO where the kernel offers one).
+//! Reading clocks (clock_gettime(2), through the vDSO where the kernel offers one), sleeping and
+//! arming timers by them.
 
+use calls::itimerspec;
+pub use calls::timespec as Timespec;
+use calls::{clock_getres, clock_gettime, clock_nanosleep, timer_settime, timerfd_settime};
 use punctual_core::{Clock, ClockNs, MonotonicNs, Nanos};
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+#[cfg(target_pointer_width = "64")]
+use libc as calls;
+
+/// The times of the `libc` crate have 32 bits here, and its calls with them. These are the calls
+/// that a C program meets with `_TIME_BITS=64`: 64 bits, by the old system calls before Linux 5.1.
+#[cfg(not(target_pointer_width = "64"))]
+#[allow(non_camel_case_types, missing_docs)]
+mod calls {
+    use libc::{c_int, clockid_t, timer_t};
+
+    #[derive(Clone, Copy, Debug)]
+    #[repr(C)]
+    pub struct timespec {
+        pub tv_sec: i64,
+        pub tv_nsec: i64,
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    #[repr(C)]
+    pub struct itimerspec {
+        pub it_interval: timespec,
+        pub it_value: timespec,
+    }
+
+    // SAFETY: as glibc 2.34 and musl 1.2 declare them for 64-bit times.
+    unsafe extern "C" {
+        #[link_name = "__clock_gettime64"]
+        pub unsafe fn clock_gettime(id: clockid_t, time: *mut timespec) -> c_int;
+        #[cfg_attr(target_env = "musl", link_name = "__clock_getres_time64")]
+        #[cfg_attr(not(target_env = "musl"), link_name = "__clock_getres64")]
+        pub unsafe fn clock_getres(id: clockid_t, time: *mut timespec) -> c_int;
+        #[link_name = "__clock_nanosleep_time64"]
+        pub unsafe fn clock_nanosleep(
+            id: clockid_t,
+            flags: c_int,
+            time: *const timespec,
+            left: *mut timespec,
+        ) -> c_int;
+        #[link_name = "__timer_settime64"]
+        pub unsafe fn timer_settime(
+            timer: timer_t,
+            flags: c_int,
+            times: *const itimerspec,
+            old: *mut itimerspec,
+        ) -> c_int;
+        #[link_name = "__timerfd_settime64"]
+        pub unsafe fn timerfd_settime(
+            fd: c_int,
+            flags: c_int,
+            times: *const itimerspec,
+            old: *mut itimerspec,
+        ) -> c_int;
+    }
+}
 
 /// The kernel's number of a clock (linux/time.h).
 pub fn id(clock: Clock) -> libc::clockid_t {
@@ -15,18 +75,12 @@ pub fn id(clock: Clock) -> libc::clockid_t {
 /// The time on a clock by its number, in ns. The measured path: nothing but the call.
 #[inline(always)]
 pub fn read(id: libc::clockid_t) -> i64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = Timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec to write to. The call fails only for an unknown clock, and
     // every `id` that this crate hands out is known to every supported kernel; `time` would
     // then read 0.
-    unsafe { libc::clock_gettime(id, &mut time) };
-    wide(time.tv_sec) * 1_000_000_000 + wide(time.tv_nsec)
-}
-
-/// A part of a time of the C library, which has 32 bits on some systems.
-#[inline(always)]
-pub(crate) fn wide(part: impl Into<i64>) -> i64 {
-    part.into()
+    unsafe { clock_gettime(id, &mut time) };
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
 /// The time on a clock.
@@ -42,26 +96,23 @@ pub fn monotonic() -> MonotonicNs {
 /// The resolution that the kernel states for a clock (clock_getres(2)): 1 ns with high-resolution
 /// timers, a jiffy without.
 pub fn resolution(clock: Clock) -> Nanos {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = Timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: as in `read`.
-    unsafe { libc::clock_getres(id(clock), &mut time) };
-    Nanos(wide(time.tv_sec) * 1_000_000_000 + wide(time.tv_nsec))
+    unsafe { clock_getres(id(clock), &mut time) };
+    Nanos(time.tv_sec * 1_000_000_000 + time.tv_nsec)
 }
 
 /// The time as a timespec.
 #[inline]
-pub fn timespec(ns: i64) -> libc::timespec {
-    libc::timespec {
-        tv_sec: ns.div_euclid(1_000_000_000) as _,
-        tv_nsec: ns.rem_euclid(1_000_000_000) as _,
-    }
+pub fn timespec(ns: i64) -> Timespec {
+    Timespec { tv_sec: ns.div_euclid(1_000_000_000), tv_nsec: ns.rem_euclid(1_000_000_000) }
 }
 
 /// Sleeps for a time, or with TIMER_ABSTIME until one (clock_nanosleep(2)). EINTR: a signal came.
 #[inline(always)]
-pub fn sleep(id: libc::clockid_t, flags: libc::c_int, time: &libc::timespec) -> io::Result<()> {
+pub fn sleep(id: libc::clockid_t, flags: libc::c_int, time: &Timespec) -> io::Result<()> {
     // SAFETY: `time` is a valid timespec; the remaining time is not asked for.
-    match unsafe { libc::clock_nanosleep(id, flags, time, std::ptr::null_mut()) } {
+    match unsafe { clock_nanosleep(id, flags, time, std::ptr::null_mut()) } {
         0 => Ok(()),
         // The call returns the error number itself.
         errno => Err(io::Error::from_raw_os_error(errno)),
@@ -72,4 +123,23 @@ pub fn sleep(id: libc::clockid_t, flags: libc::c_int, time: &libc::timespec) -> 
 #[inline(always)]
 pub fn sleep_until(id: libc::clockid_t, at: i64) -> io::Result<()> {
     sleep(id, libc::TIMER_ABSTIME, &timespec(at))
+}
+
+/// Arms a POSIX timer for instants of its clock, in ns (timer_settime(2)).
+///
+/// # Safety
+/// The timer must exist.
+pub unsafe fn arm_timer(timer: libc::timer_t, first: i64, period: i64) -> io::Result<()> {
+    let times = itimerspec { it_interval: timespec(period), it_value: timespec(first) };
+    // SAFETY: the caller answers for the timer; `times` is valid; the old value is not asked for.
+    crate::check(unsafe { timer_settime(timer, libc::TIMER_ABSTIME, &times, std::ptr::null_mut()) })
+        .map(drop)
+}
+
+/// Arms a timerfd for instants of its clock, in ns (timerfd_settime(2)).
+pub fn arm_timerfd(fd: BorrowedFd, first: i64, period: i64) -> io::Result<()> {
+    let times = itimerspec { it_interval: timespec(period), it_value: timespec(first) };
+    let (fd, flags) = (fd.as_raw_fd(), libc::TFD_TIMER_ABSTIME);
+    // SAFETY: `times` is a valid itimerspec; the old one is not asked for.
+    crate::check(unsafe { timerfd_settime(fd, flags, &times, std::ptr::null_mut()) }).map(drop)
 }

@@ -178,7 +178,8 @@ fn left_by_the_dead(directory: &Fd, name: &CStr, namespace: u64) -> Left {
     } else if four(offset_of!(Control, rings_used)) == 0 {
         Left::Nothing
     } else {
-        Left::Points(stat.st_mtime)
+        // 32 bits on some systems.
+        Left::Points(stat.st_mtime as _)
     }
 }
 

@@ -19,14 +19,13 @@ pub struct Binary {
 /// No build is larger.
 const MAX: u64 = 512 << 20;
 
-/// What uname(2) calls a machine, beside its ELF number and the target triple that a static program
-/// is built for.
-const MACHINES: [(&str, u16, &str); 5] = [
-    ("x86_64", elf::abi::EM_X86_64, "x86_64-unknown-linux-musl"),
-    ("aarch64", elf::abi::EM_AARCH64, "aarch64-unknown-linux-musl"),
-    ("armv7l", elf::abi::EM_ARM, "armv7-unknown-linux-musleabihf"),
-    ("riscv64", elf::abi::EM_RISCV, "riscv64gc-unknown-linux-musl"),
-    ("ppc64le", elf::abi::EM_PPC64, "powerpc64le-unknown-linux-musl"),
+/// What uname(2) calls a machine, beside its ELF number, what `./x build --arch` calls it, and the
+/// target triple that this builds a static program for.
+const MACHINES: [(&str, u16, &str, &str); 4] = [
+    ("x86_64", elf::abi::EM_X86_64, "x86_64", "x86_64-unknown-linux-musl"),
+    ("aarch64", elf::abi::EM_AARCH64, "aarch64", "aarch64-unknown-linux-musl"),
+    ("armv7l", elf::abi::EM_ARM, "armv7", "armv7-unknown-linux-gnueabihf"),
+    ("riscv64", elf::abi::EM_RISCV, "riscv64", "riscv64gc-unknown-linux-gnu"),
 ];
 
 /// The program for a machine of that kind: the one that was named, else the running one, else one
@@ -38,7 +37,7 @@ pub fn choose(named: Option<&Path>, machine: &str) -> Result<Binary, SshError> {
         let binary = read(path)?;
         return match (known, kind(&binary.bytes)) {
             (_, None) => Err(wrong(format!("{} is not a program", path.display()))),
-            (Some((_, number, _)), Some(kind)) if kind.machine != *number => Err(wrong(format!(
+            (Some((_, number, ..)), Some(kind)) if kind.machine != *number => Err(wrong(format!(
                 "{} is a program for another architecture than that of the remote system \
                  ({machine})",
                 path.display()
@@ -47,7 +46,7 @@ pub fn choose(named: Option<&Path>, machine: &str) -> Result<Binary, SshError> {
             _ => Ok(binary),
         };
     }
-    let Some((_, number, triple)) = known else {
+    let Some((_, number, arch, triple)) = known else {
         return Err(wrong(format!(
             "the remote system is a {machine}: build punctual for it and name the program with \
              `binary`"
@@ -66,11 +65,9 @@ pub fn choose(named: Option<&Path>, machine: &str) -> Result<Binary, SshError> {
     places.into_iter().find_map(|path| fits(&path)).ok_or_else(|| {
         wrong(format!(
             "no local punctual runs on the remote {machine}: it must be static, and {} is not, or \
-             it is for another architecture. Build one with `rustup target add {triple} && cargo \
-             build --release --package punctual --target {triple}`{} and name it: `binary = \
-             \"target/{triple}/release/punctual\"`",
+             it is for another architecture. Build one with `./x build --arch {arch}` and name \
+             it: `binary = \"target/{triple}/release/punctual\"`",
             own.display(),
-            if machine == std::env::consts::ARCH { " (or `./x build`)" } else { "" },
         ))
     })
 }

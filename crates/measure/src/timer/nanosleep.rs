@@ -10,7 +10,7 @@ pub struct Absolute {
     period: i64,
     due: i64,
     /// `due` as the kernel wants it, kept beside so that no division is made per sample.
-    time: libc::timespec,
+    time: clock::Timespec,
 }
 
 impl Absolute {
@@ -54,7 +54,7 @@ impl Wakeups for Absolute {
 pub struct Relative {
     clock: libc::clockid_t,
     period: i64,
-    span: libc::timespec,
+    span: clock::Timespec,
     first: Option<i64>,
 }
 

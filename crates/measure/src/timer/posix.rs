@@ -39,14 +39,8 @@ impl PosixTimer {
             due: plan.first_due,
             overrun: 0,
         };
-        let times = libc::itimerspec {
-            it_interval: clock::timespec(plan.period.ns()),
-            it_value: clock::timespec(plan.first_due),
-        };
-        // SAFETY: the timer was just made; `times` is valid; the old value is not asked for.
-        check(unsafe {
-            libc::timer_settime(timer, libc::TIMER_ABSTIME, &times, std::ptr::null_mut())
-        })?;
+        // SAFETY: the timer was just made.
+        unsafe { clock::arm_timer(timer, plan.first_due, plan.period.ns())? };
         Ok(made)
     }
 }

@@ -2,9 +2,9 @@
 //! last.
 
 use super::{Plan, Wakeups};
-use punctual_sys::{check, clock, descriptor};
+use punctual_sys::{clock, descriptor};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 pub struct Timerfd {
     fd: OwnedFd,
@@ -17,19 +17,7 @@ impl Timerfd {
     pub fn new(plan: &Plan) -> io::Result<Timerfd> {
         // SAFETY: takes numbers alone, and makes a descriptor.
         let fd = unsafe { descriptor::made(libc::timerfd_create(plan.clock, libc::TFD_CLOEXEC))? };
-        let times = libc::itimerspec {
-            it_interval: clock::timespec(plan.period.ns()),
-            it_value: clock::timespec(plan.first_due),
-        };
-        // SAFETY: `times` is a valid itimerspec; the old one is not asked for.
-        check(unsafe {
-            libc::timerfd_settime(
-                fd.as_raw_fd(),
-                libc::TFD_TIMER_ABSTIME,
-                &times,
-                std::ptr::null_mut(),
-            )
-        })?;
+        clock::arm_timerfd(fd.as_fd(), plan.first_due, plan.period.ns())?;
         Ok(Timerfd { fd, period: plan.period.ns(), due: plan.first_due, expiries: 1 })
     }
 }

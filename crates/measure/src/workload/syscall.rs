@@ -88,7 +88,7 @@ impl Calls {
             Call::Number => {
                 let arguments: Vec<libc::c_long> =
                     plan.arguments.iter().map(|a| *a as libc::c_long).collect();
-                Raw::new(plan.number.unwrap_or_default().into(), &arguments)
+                Raw::new(plan.number.unwrap_or_default() as libc::c_long, &arguments)
             }
             Call::Read | Call::Write => {
                 let (reads, writes) = transfers(plan.target, at, &mut open)?;

@@ -133,7 +133,7 @@ impl Lane {
                     // SAFETY: the payload is readable memory of its length.
                     let written = unsafe { libc::pwrite(fd, at, payload.len(), offset) };
                     result.set(written as libc::c_long);
-                    offset = (offset + payload.len() as i64) % MEMFD_SIZE;
+                    offset = (offset + payload.len() as libc::off_t) % MEMFD_SIZE;
                 };
                 measurement_loop.run(0, ticks, sink, stop, &mut count, write).samples
             }

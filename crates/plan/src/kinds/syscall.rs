@@ -180,9 +180,30 @@ const HARMLESS: &[u32] = &[
     178, // gettid
 ];
 
+/// 32-bit Arm (arch/arm/tools/syscall.tbl).
+#[cfg(target_arch = "arm")]
+const HARMLESS: &[u32] = &[
+    20,  // getpid
+    64,  // getppid
+    65,  // getpgrp
+    96,  // getpriority
+    132, // getpgid
+    147, // getsid
+    157, // sched_getscheduler
+    158, // sched_yield
+    159, // sched_get_priority_max
+    160, // sched_get_priority_min
+    199, // getuid32
+    200, // getgid32
+    201, // geteuid32
+    202, // getegid32
+    224, // gettid
+];
+
 /// Nothing is known of other architectures' numbers.
 #[cfg(not(any(
     target_arch = "x86_64",
+    target_arch = "arm",
     target_arch = "aarch64",
     target_arch = "riscv64",
     target_arch = "loongarch64"

@@ -70,7 +70,7 @@ impl Attr {
     }
     /// # Safety
     /// Every pointer in it must be valid for what the command does with it.
-    pub(crate) unsafe fn call(&mut self, command: Command) -> io::Result<i64> {
+    pub(crate) unsafe fn call(&mut self, command: Command) -> io::Result<libc::c_long> {
         let size = size_of_val(&self.0);
         // SAFETY: the attribute is ours and of the size that is said; the caller answers for the
         // pointers in it. The kernel accepts a longer attribute than it knows if what it

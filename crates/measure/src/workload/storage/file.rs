@@ -268,9 +268,10 @@ impl RecordFile {
 
 /// A limit on file sizes (RLIMIT_FSIZE) below this would make records fail.
 fn allowed(file_max: u64) -> Result<(), String> {
-    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    let mut limit =
+        libc::rlimit64 { rlim_cur: libc::RLIM64_INFINITY, rlim_max: libc::RLIM64_INFINITY };
     // SAFETY: the structure is ours and lives through the call.
-    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) };
+    unsafe { libc::getrlimit64(libc::RLIMIT_FSIZE, &mut limit) };
     let most = limit.rlim_cur;
     if most >= file_max {
         return Ok(());

@@ -17,7 +17,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Where a memfd's offset begins again.
-pub const MEMFD_SIZE: i64 = 1 << 20;
+pub const MEMFD_SIZE: libc::off_t = 1 << 20;
 
 pub enum OpenMechanism {
     /// Nothing is written.
