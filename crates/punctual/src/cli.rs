@@ -2,9 +2,11 @@
 
 use crate::commands;
 use crate::exit::{Ending, HELP};
+#[cfg(feature = "manual")]
+use clap::CommandFactory;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ErrorKind};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
