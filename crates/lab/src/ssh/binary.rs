@@ -125,7 +125,10 @@ mod tests {
     #[test]
     fn what_is_missing_is_reported_with_the_command_that_builds_it() {
         let error = choose(None, "riscv64").unwrap_err();
-        assert!(error.message.contains("--target riscv64gc-unknown-linux-musl"), "{error}");
+        assert!(error.message.contains("`./x build --arch riscv64`"), "{error}");
+        let error = choose(None, "armv7l").unwrap_err();
+        assert!(error.message.contains("./x build --arch armv7`"), "{error}");
+        assert!(error.message.contains("target/armv7-unknown-linux-gnueabihf/release"), "{error}");
         assert!(choose(None, "sparc64").unwrap_err().message.contains("sparc64"));
     }
 }
