@@ -10,6 +10,8 @@ mod lint;
 mod metrics;
 #[path = "../../report/tests/openmetrics/check.rs"]
 mod openmetrics;
+#[path = "attach/steal.rs"]
+mod steal;
 
 use common::{Place, has_program, is_root, text};
 use serde_json::Value;
@@ -279,18 +281,50 @@ fn the_owner_of_a_mutex_with_priority_inheritance_is_named() {
 /// There it has another id, which is in the mutex.
 #[test]
 fn the_owner_of_a_mutex_in_a_container_is_named() {
-    let Some(place) = compiled() else { return };
-    let unshare = ["unshare", "--pid", "--fork", "--mount-proc"];
-    let can = Command::new(unshare[0]).args(&unshare[1..]).arg("true").output();
-    if !can.is_ok_and(|output| output.status.success()) {
-        println!("SKIPPED: no PID namespace can be made here");
-        return;
-    }
-    let output = attached(&place, &[], &[&unshare[..], &["./periodic", "lock", CYCLES]].concat());
+    let Some(place) = compiled().filter(|_| can_unshare()) else { return };
+    let output = attached(&place, &[], &[&UNSHARE[..], &["./periodic", "lock", CYCLES]].concat());
     assert_eq!(output.status.code(), OWN, "{}", text(&output));
     let summary = place.summary();
     assert_kind(&summary, "absolute", true);
     assert_held(&summary, "owner in the mutex");
+}
+
+/// Begins a command in a PID namespace of its own.
+const UNSHARE: [&str; 4] = ["unshare", "--pid", "--fork", "--mount-proc"];
+
+fn can_unshare() -> bool {
+    let can = Command::new(UNSHARE[0]).args(&UNSHARE[1..]).arg("true").output();
+    let can = can.is_ok_and(|output| output.status.success());
+    if !can {
+        println!("SKIPPED: no PID namespace can be made here");
+    }
+    can
+}
+
+#[test]
+fn within_a_container_it_is_refused() {
+    let Some(place) = compiled().filter(|_| can_unshare()) else { return };
+    let mut command = Command::new(UNSHARE[0]);
+    command.args(&UNSHARE[1..]).arg(env!("CARGO_BIN_EXE_punctual")).current_dir(place.path());
+    let output = command.args(["attach", "--", "./periodic", "absolute", CYCLES]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(text(&output).contains("runs in a PID namespace"), "{}", text(&output));
+}
+
+/// futex_wait(2) and futex_waitv(2) for the value of a taken lock, the owner of which is not known.
+#[test]
+fn the_further_calls_for_locks_are_waits_for_locks() {
+    let Some(place) = compiled() else { return };
+    for mode in ["lock-waitv", "lock-futex2"] {
+        let _ = std::fs::remove_dir_all(place.bundle());
+        let output = attached(&place, &[], &["./periodic", mode, CYCLES]);
+        if output.status.code() == Some(8) {
+            println!("SKIPPED: this kernel does not have the call of {mode}");
+            continue;
+        }
+        assert_eq!(output.status.code(), OWN, "{}", text(&output));
+        assert_held(&place.summary(), "last released by");
+    }
 }
 
 /// It waits in FUTEX_WAIT_BITSET, as locks of Rust's standard library do.

@@ -39,6 +39,7 @@ struct cpu {
 	u64 fired; /* its expiry */
 	u64 held; /* some thread that waits here may be held back by the quota of its group */
 	u64 switched; /* when the running task was chosen */
+	u64 stolen; /* its steal clock, where the including file reads it */
 	u32 running;
 	i32 prio;
 	u32 watched; /* the running task, if it is watched */

@@ -80,6 +80,8 @@ struct attached {
 	struct call returning; /* the one that ends */
 	u64 walked; /* its stack is read: page faults are not its own */
 	u64 shown; /* when the interrupt began that showed last where it ran */
+	u64 stolen; /* the steal clock of its CPU when its time was last divided */
+	u64 unsure; /* how long before its wake-up that clock was read */
 };
 
 #include "typed.h"
@@ -541,6 +543,94 @@ INLINE void set_from(struct attached *t, struct cpu *cpu, u64 now)
 	a->from = now;
 	a->hard = hard_until(cpu, now);
 	a->soft = soft_until(cpu, now, a->hard);
+	t->stolen = cpu->stolen;
+}
+
+/* --- Steal --- */
+
+/* An exit from idle takes a few µs by itself. */
+#define STEAL_LEAST 20000
+
+/* The steal clock of this CPU as the scheduler read it last, which it does at each switch. 0 where
+ * the kernel keeps none (CONFIG_PARAVIRT_TIME_ACCOUNTING). */
+INLINE u64 steal_clock(struct task_struct *task)
+{
+	struct cfs_rq *group = 0;
+	struct rq *rq = 0;
+
+	if (!field_exists(group->rq) || !field_exists(rq->prev_steal_time_rq))
+		return 0;
+	return task->se.cfs_rq->rq->prev_steal_time_rq;
+}
+
+/* Without a jump: the verifier would follow both ways of each through all that comes after. */
+INLINE u64 take(u64 *parts, u32 part, u64 most)
+{
+	i64 more = parts[part] - most, below = more >> 63;
+	u64 took;
+
+	asm volatile("" : "+r"(below));
+	took = most + (more & below);
+	parts[part] -= took;
+	parts[WIRE_PART_STEAL] += took;
+	return took;
+}
+
+/* So much of what it ran was stolen; the rest of `stolen`. */
+INLINE u64 take_own(u64 *parts, u64 stolen)
+{
+	stolen -= take(parts, WIRE_PART_ITSELF, stolen);
+	return stolen - take(parts, WIRE_PART_KERNEL, stolen);
+}
+
+/* The clock went on while the thread ran: it is read at switches, so that the time was counted as
+ * its own meanwhile. Of the cycle and the call under way it is the one that ran longer. */
+NOINLINE int stolen_from_run(struct attached *t, struct cpu *cpu)
+{
+	u64 stolen, *wait, *before;
+
+	if (!t || !cpu)
+		return 0;
+	stolen = later(cpu->stolen, t->stolen);
+	t->stolen = cpu->stolen;
+	wait = t->account.wait;
+	before = t->before;
+	if (t->apart && t->phase == OPEN &&
+	    before[WIRE_PART_ITSELF] + before[WIRE_PART_KERNEL] >
+		    wait[WIRE_PART_ITSELF] + wait[WIRE_PART_KERNEL])
+		stolen = take_own(before, stolen);
+	take_own(wait, stolen);
+	return 0;
+}
+
+/* The same while it was ready. What the clock counted may have been before the wake-up: then only
+ * what is more than that time is proven, and a late interrupt that it covers. */
+NOINLINE int stolen_from_wait(struct attached *t, struct cpu *cpu)
+{
+	u64 stolen, unsure, late, *wait;
+
+	if (!t || !cpu)
+		return 0;
+	stolen = later(cpu->stolen, t->stolen);
+	t->stolen = cpu->stolen;
+	wait = t->account.wait;
+	unsure = t->unsure;
+	t->unsure = 0;
+	late = wait[WIRE_PART_TIMER_LATE] + wait[WIRE_PART_IDLE_EXIT];
+	if (unsure && t->phase == WOKEN && t->account.timer_cpu == t->account.cpu &&
+	    late >= STEAL_LEAST && late <= stolen) {
+		take(wait, WIRE_PART_TIMER_LATE, late);
+		take(wait, WIRE_PART_IDLE_EXIT, late);
+		stolen -= late;
+		unsure = later(unsure, late);
+	}
+	stolen = later(stolen, unsure);
+	stolen -= take(wait, WIRE_PART_PREEMPTED, stolen);
+	stolen -= take(wait, WIRE_PART_RUNQUEUE, stolen);
+	stolen -= take(wait, WIRE_PART_NOT_SWITCHED, stolen);
+	stolen -= take(wait, WIRE_PART_THROTTLED, stolen);
+	take(wait, WIRE_PART_IDLE_EXIT, stolen);
+	return 0;
 }
 
 /* What a thread does that runs. */
@@ -556,8 +646,11 @@ INLINE u32 own_part(struct attached *t)
 /* The time that a running thread had until now. */
 NOINLINE int ran_until(struct attached *t, struct cpu *cpu, u64 now)
 {
-	if (t && cpu)
-		divide(&t->account, cpu, now, own_part(t));
+	if (!t || !cpu)
+		return 0;
+	divide(&t->account, cpu, now, own_part(t));
+	if (unlikely(cpu->stolen != t->stolen))
+		stolen_from_run(t, cpu);
 	return 0;
 }
 
@@ -906,6 +999,8 @@ INLINE void wait_for_cpu(struct attached *t, struct cpu *cpu, u32 number, u32 ti
 	a->cpu = number;
 	a->active = 1;
 	a->blocked = 0;
+	t->stolen = cpu->stolen;
+	t->unsure = 0;
 	look(a, cpu, now);
 	join(cpu, a, tid);
 }
@@ -951,8 +1046,11 @@ INLINE int wake_up(struct attached *t, struct cpu *here, u32 tid, u32 target, u6
 		t->cycle.blocked += slept;
 	}
 	t->early = 0;
-	if (there)
+	if (there) {
 		wait_for_cpu(t, there, target, tid, now);
+		a->timer_cpu = bpf_get_smp_processor_id();
+		t->unsure = later(now, there->switched);
+	}
 	return 0;
 }
 
@@ -1003,8 +1101,11 @@ INLINE void waited_for(struct attached *t, struct cpu *cpu, struct task_struct *
 	before = wait[WIRE_PART_PREEMPTED] + wait[WIRE_PART_RUNQUEUE] + wait[WIRE_PART_NOT_SWITCHED] +
 		 wait[WIRE_PART_THROTTLED];
 	waited(a, cpu, now);
-	took = wait[WIRE_PART_PREEMPTED] + wait[WIRE_PART_RUNQUEUE] + wait[WIRE_PART_NOT_SWITCHED] +
-	       wait[WIRE_PART_THROTTLED] - before;
+	if (unlikely(cpu->stolen != t->stolen))
+		stolen_from_wait(t, cpu);
+	took = later(wait[WIRE_PART_PREEMPTED] + wait[WIRE_PART_RUNQUEUE] +
+			     wait[WIRE_PART_NOT_SWITCHED] + wait[WIRE_PART_THROTTLED],
+		     before);
 	if (!took || !prev->pid)
 		return;
 	if (c->culprit == (u32)prev->pid) {
@@ -1124,6 +1225,7 @@ INLINE int switch_of(u64 *ctx, u64 state)
 	if (!cpu)
 		return 0;
 	now = bpf_ktime_get_ns();
+	cpu->stolen = steal_clock(prev);
 	cpu_switched(cpu, now);
 	for (u32 i = 0; i < WIRE_ACCOUNT_WAITING; i++) {
 		u32 tid = cpu->waiting[i];
@@ -1179,6 +1281,7 @@ NOINLINE int begins_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 	t->early = 0;
 	t->account.active = 0;
 	t->account.cpu = here;
+	cpu->stolen = steal_clock(bpf_get_current_task_btf());
 	set_from(t, cpu, now);
 	cpu->watched = tid;
 	return 0;
@@ -1310,11 +1413,19 @@ PROGRAM(attach_moved)
 {
 	struct task_struct *task = (void *)ctx[0];
 	struct attached *t = attached_of(task->pid);
+	struct cpu *cpu;
 
 	if (likely(!t))
 		return 0;
 	t->cycle.migrations++;
-	return moved(task->pid, ctx[1]);
+	moved(task->pid, ctx[1]);
+	/* It waits there from now on. */
+	cpu = t->state == READY ? cpu_of(t->account.cpu) : 0;
+	if (cpu) {
+		t->stolen = cpu->stolen;
+		t->unsure = later(t->account.from, cpu->switched);
+	}
+	return 0;
 }
 
 /* What a thread does changes. */

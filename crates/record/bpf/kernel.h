@@ -69,7 +69,11 @@ struct thread_info {
 	u32 status;
 	u32 cpu;
 };
+struct rq {
+	u64 prev_steal_time_rq;
+};
 struct cfs_rq {
+	struct rq *rq;
 	int throttle_count;
 };
 struct sched_entity {

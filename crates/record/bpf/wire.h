@@ -315,7 +315,8 @@ struct wire_counts {
 #define WIRE_PART_RECLAIM 16
 #define WIRE_PART_RECLAIM_RAN 17 /* on a CPU; the other one asleep */
 #define WIRE_PART_FAULT_RAN 18 /* on a CPU, in a page fault */
-#define WIRE_CYCLE_PARTS 19
+#define WIRE_PART_STEAL 19 /* the hypervisor had taken the CPU */
+#define WIRE_CYCLE_PARTS 20
 #define WIRE_ACCOUNT_ROOM 32 /* a power of two */
 
 #define WIRE_ACCOUNT_THREADS 1024
@@ -411,8 +412,8 @@ struct wire_cycle {
 	u8 culprit_comm[16];
 	u8 holder_comm[16];
 	u8 awaited_comm[16];
-	u64 wake[19]; /* WIRE_CYCLE_PARTS: from `release` to `returned` */
-	u64 run[19]; /* from there to `again` */
+	u64 wake[20]; /* WIRE_CYCLE_PARTS: from `release` to `returned` */
+	u64 run[20]; /* from there to `again` */
 };
 
 /* Where a thread was within a cycle. The header has its end, and the thread. */

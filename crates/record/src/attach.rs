@@ -16,6 +16,7 @@ mod compat;
 mod cost;
 mod record;
 mod stacks;
+mod steal;
 
 pub use cost::AttachCost;
 
@@ -188,7 +189,8 @@ impl Attacher {
         let buffers = Buffers::map(object.map("buffers")?, shape, count)
             .map_err(|why| LoadError::Map { bytes, why })?;
         let (attached, scratch, moments) = (Vec::new(), Vec::new(), Moments::default());
-        let findings = expiries.contains(&0).then(timers_not_known).into_iter().collect();
+        let timers = expiries.contains(&0).then(timers_not_known);
+        let findings = timers.into_iter().chain(steal::not_divided()).collect();
         let mut attacher =
             Attacher { object, attached, buffers, cpus: cpus.clone(), scratch, moments, findings };
         attacher.attach(&kernel)?;

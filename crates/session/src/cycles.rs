@@ -85,6 +85,13 @@ pub struct Drained {
 }
 
 fn attacher() -> Result<Attacher, Failure> {
+    if namespace::is_inner(std::fs::read_link("/proc/self/ns/pid").ok().as_deref()) {
+        return Err(Failure::refused(
+            "the cycles of programs cannot be measured here: punctual runs in a PID namespace, and \
+             the kernel's events have the ids of the initial one; run it outside of the container, \
+             or in one that shares the PID namespace of the host (docker run --pid=host)",
+        ));
+    }
     let cpus = request::online_cpus()?;
     Attacher::start(&cpus, true).map_err(|why| {
         Failure::refused(format!("the cycles of programs cannot be measured here: {why}"))

@@ -2,6 +2,7 @@
  * CYCLES CPU. MODE may begin with `rt:` (memory locked, SCHED_FIFO), `fifo:` or `locked:` (one
  * of the two). */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -86,6 +87,51 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static volatile int over;
 static int pipes[2];
 
+/* The call that waits for the lock; 0: a mutex is the lock. */
+static long lock_call;
+/* As long as a mutex, of which the words behind the first are its count and its owner. */
+static struct {
+	uint32_t word, count, owner;
+} own_lock;
+
+#define FUTEX_WAITV 449
+#define FUTEX2_WAIT 455
+#define FUTEX2_PRIVATE_U32 (2 | 128)
+#define FUTEX_WAKE_PRIVATE (1 | 128)
+
+static void take(void)
+{
+	struct {
+		uint64_t value, address;
+		uint32_t flags, reserved;
+	} one = { 2, (uintptr_t)&own_lock.word, FUTEX2_PRIVATE_U32, 0 };
+	long result;
+
+	if (!lock_call) {
+		pthread_mutex_lock(&lock);
+		return;
+	}
+	if (__sync_bool_compare_and_swap(&own_lock.word, 0, 1))
+		return;
+	while (__atomic_exchange_n(&own_lock.word, 2, __ATOMIC_SEQ_CST)) {
+		if (lock_call == FUTEX_WAITV)
+			result = syscall(FUTEX_WAITV, &one, 1, 0, 0, 0);
+		else
+			result = syscall(FUTEX2_WAIT, &own_lock.word, 2L, 0xffffffffL,
+					 (long)FUTEX2_PRIVATE_U32, 0L, 0L);
+		if (result < 0 && errno == ENOSYS)
+			exit(8);
+	}
+}
+
+static void give(void)
+{
+	if (!lock_call)
+		pthread_mutex_unlock(&lock);
+	else if (__atomic_exchange_n(&own_lock.word, 0, __ATOMIC_SEQ_CST) == 2)
+		syscall(SYS_futex, &own_lock.word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+}
+
 /* Holds the lock for half a period, again and again. */
 static void *holder(void *unused)
 {
@@ -93,9 +139,9 @@ static void *holder(void *unused)
 	if (sched_getscheduler(0) == SCHED_FIFO)
 		be(50, -1);
 	while (!over) {
-		pthread_mutex_lock(&lock);
+		take();
 		usleep(PERIOD / 2000);
-		pthread_mutex_unlock(&lock);
+		give();
 		usleep(100);
 	}
 	return unused;
@@ -182,6 +228,9 @@ int main(int argc, char **argv)
 		if (!strcmp(mode, "lock-pi"))
 			pthread_mutexattr_setprotocol(&a, PTHREAD_PRIO_INHERIT);
 		pthread_mutex_init(&lock, &a);
+		lock_call = !strcmp(mode, "lock-futex2") ? FUTEX2_WAIT :
+			    !strcmp(mode, "lock-waitv")	 ? FUTEX_WAITV :
+							   0;
 		pthread_create(&other, 0, holder, 0);
 	} else if (!strcmp(mode, "hog")) {
 		be(50, cpu);
@@ -246,10 +295,10 @@ int main(int argc, char **argv)
 			struct timespec far = { now() / 1000000000L + 2000000000L, 0 };
 
 			if (strcmp(mode, "lock-timed"))
-				pthread_mutex_lock(&lock);
+				take();
 			else
 				pthread_mutex_timedlock(&lock, &far);
-			pthread_mutex_unlock(&lock);
+			give();
 		} else if (!strcmp(mode, "fault")) {
 			madvise(area, AREA, MADV_DONTNEED);
 			for (long at = 0; at < AREA; at += 4096)

@@ -81,6 +81,7 @@ pub(crate) fn part(code: u64) -> MainPart {
         wire::PART_IO => MainPart::Io,
         wire::PART_PAGE_FAULT => MainPart::PageFault,
         wire::PART_FAULT_RAN => MainPart::PageFault,
+        wire::PART_STEAL => MainPart::Steal,
         wire::PART_RECLAIM | wire::PART_RECLAIM_RAN => MainPart::Reclaim,
         wire::PART_OVERRUN => MainPart::Overrun,
         wire::PART_KERNEL => MainPart::SystemCall,

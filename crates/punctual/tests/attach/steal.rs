@@ -1,0 +1,28 @@
+//! Steal as a part of the cycles: as much as the kernel's clock counts, and no more.
+
+use super::{OWN, attached, compiled, part, series};
+use crate::common::text;
+use punctual_testing::Steal;
+
+/// The unit in which the kernel shows it, in ns.
+const TICK: f64 = 1e7;
+
+#[test]
+fn what_the_hypervisor_takes_is_a_part_of_its_own() {
+    let Some(place) = compiled() else { return };
+    let steal = Steal::begin(0);
+    let output = attached(&place, &[], &["./periodic", "greedy", "1000", "0"]);
+    assert_eq!(output.status.code(), OWN, "{}", text(&output));
+    let taken = steal.excuse().left() as f64;
+    let (summary, response) = (place.summary(), "periodic/response");
+    let cycles = series(&summary, response)["count"].as_f64().unwrap();
+    let part = part(&summary, response, "steal") * cycles;
+    assert!(part <= taken + TICK, "{part} ns of {taken}");
+    // Nine tenths of the time are within cycles.
+    let kept = !summary["findings"].to_string().contains("steal-not-divided");
+    if !kept || taken < 10.0 * TICK {
+        println!("SKIPPED: more steal than {taken} ns, kept for each CPU");
+        return;
+    }
+    assert!(part >= taken / 2.0, "{part} ns of {taken}");
+}

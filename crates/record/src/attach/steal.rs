@@ -1,0 +1,44 @@
+//! Whether the time that a hypervisor took is a part of its own.
+
+use punctual_core::{Finding, Severity};
+use std::fs;
+
+/// The field of `struct rq` in which the scheduler keeps the steal clock of a CPU.
+const FIELD: &[u8] = b"\0prev_steal_time_rq\0";
+
+/// Where a hypervisor takes time of this system, and the kernel does not keep it for each CPU
+/// (CONFIG_PARAVIRT_TIME_ACCOUNTING).
+pub(super) fn not_divided() -> Option<Finding> {
+    let stolen = stolen(&fs::read_to_string("/proc/stat").ok()?);
+    let is_kept = || fs::read("/sys/kernel/btf/vmlinux").is_ok_and(|types| has_field(&types));
+    (stolen > 0 && !is_kept()).then(finding)
+}
+
+fn finding() -> Finding {
+    let message = "steal time is in the part that it interrupted: this kernel does not keep it for \
+                   each CPU (CONFIG_PARAVIRT_TIME_ACCOUNTING)";
+    Finding::new("steal-not-divided", Severity::Note, "attach", message)
+}
+
+fn has_field(types: &[u8]) -> bool {
+    types.windows(FIELD.len()).any(|name| name == FIELD)
+}
+
+/// Ticks since boot, of all CPUs.
+fn stolen(stat: &str) -> u64 {
+    let ticks = stat.lines().next().and_then(|line| line.split_ascii_whitespace().nth(8));
+    ticks.and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_field_is_looked_for_by_its_whole_name() {
+        assert!(has_field(b"\0nr\0prev_steal_time_rq\0clock\0"));
+        assert!(!has_field(b"\0prev_steal_time_rq2\0prev_steal_time\0"));
+        assert_eq!(stolen("cpu  1 2 3 4 5 6 7 89 0 0\ncpu0 1 2 3\n"), 89);
+        assert_eq!(stolen(""), 0);
+    }
+}
