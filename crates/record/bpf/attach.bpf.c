@@ -646,11 +646,8 @@ INLINE u32 own_part(struct attached *t)
 /* The time that a running thread had until now. */
 NOINLINE int ran_until(struct attached *t, struct cpu *cpu, u64 now)
 {
-	if (!t || !cpu)
-		return 0;
-	divide(&t->account, cpu, now, own_part(t));
-	if (unlikely(cpu->stolen != t->stolen))
-		stolen_from_run(t, cpu);
+	if (t && cpu)
+		divide(&t->account, cpu, now, own_part(t));
 	return 0;
 }
 
@@ -1137,6 +1134,9 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 	if (t->call)
 		set_apart(t);
 	ran_until(t, cpu, now);
+	/* At switches alone: while it runs, the clock of its CPU is not read. */
+	if (unlikely(cpu->stolen != t->stolen))
+		stolen_from_run(t, cpu);
 	t->account.prio = task->prio;
 	t->account.task = (u64)task;
 	if (!state && ends_period(task)) {
