@@ -243,19 +243,23 @@ fn waiting(
     if timeline.reclaims_at(at) {
         return Judged::anywhere(Cause::Reclaim);
     }
-    if doing == ThreadState::Blocked {
-        if timeline.faults_at(at) {
-            return Judged::anywhere(Cause::PageFault);
-        }
-        if let Some((_, device)) = completed(context, segment, at) {
-            return Judged::anywhere(Cause::Io { device });
-        }
+    if doing == ThreadState::Blocked && timeline.faults_at(at) {
+        return Judged::anywhere(Cause::PageFault);
+    }
+    let by_timer = !shows_another_waker(context, segment, at);
+    // Of a wait that began before the record the state is not known.
+    if (doing == ThreadState::Blocked || !by_timer && segment.is_unseen(at))
+        && let Some((_, device)) = completed(context, segment, at)
+    {
+        return Judged::anywhere(Cause::Io { device });
     }
     match segment.kind {
-        // No timer woke it: it was interrupted in its sleep, and then frozen, for one. Or one did
-        // before, and this is what a program waits for within its cycle.
+        // No timer woke it: it was interrupted in its sleep, and then frozen, for one, or was still
+        // in a wait of its cycle before. Or one did before, and this is what a program waits for
+        // within its cycle.
         Kind::Timer
             if woken_by.is_some() && shows_interrupts(context)
+                || !by_timer
                 || has_woken(context, timeline, at) =>
         {
             Judged::anywhere(Cause::Waiting { woken_by })
@@ -280,6 +284,44 @@ fn woken_by(segment: &Segment, at: MonotonicNs) -> Option<Tid> {
     let timeline = segment.timeline;
     let wake = timeline.wake_after(at).filter(|wake| wake.interrupt.is_none())?;
     Some(wake.waker).filter(|tid| *tid != Tid::IDLE && *tid != timeline.tid)
+}
+
+/// Whether the wake-up that follows is seen not to be that of a timer: it is in no timer's handler,
+/// or in one that completed a request (null_blk does so).
+fn shows_another_waker(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> bool {
+    let groups = context.coverage.groups.as_deref().unwrap_or_default();
+    if !groups.contains(&Group::Hrtimer) || !shows_interrupts(context) {
+        return false;
+    }
+    let timeline = segment.timeline;
+    let Some(wake) = timeline.wake_after(at) else { return false };
+    let places = context.on(wake.cpu);
+    let event = |place: &u32| &context.events[*place as usize];
+    let (before, since) =
+        places.split_at(places.partition_point(|place| event(place).at < wake.at));
+    // Without sched_waking there is only what the woken CPU did, which an IPI told.
+    let mut same = since.iter().map(event).take_while(|event| event.at == wake.at);
+    if !same
+        .any(|event| matches!(event.what, EventKind::Waking { task, .. } if task == timeline.tid))
+    {
+        return false;
+    }
+    let mut before = before.iter().rev().take(NEARBY).map(event);
+    let shows = before.find_map(|event| match event.what {
+        EventKind::BlockComplete { .. }
+        | EventKind::HrtimerExpireExit { .. }
+        | EventKind::IrqEntry { .. }
+        | EventKind::VectorEntry { .. }
+        | EventKind::SoftirqEntry { .. } => Some(true),
+        // An interrupt may have come within a timer's handler, with PREEMPT_RT a switch, too.
+        EventKind::HrtimerExpireEntry { .. }
+        | EventKind::IrqExit { .. }
+        | EventKind::VectorExit { .. }
+        | EventKind::SoftirqExit { .. }
+        | EventKind::Switch { .. } => Some(false),
+        _ => None,
+    });
+    shows.unwrap_or(false)
 }
 
 /// Whether a wake-up by a timer would be seen to be one.

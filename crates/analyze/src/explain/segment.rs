@@ -26,12 +26,15 @@ impl Segment<'_> {
     /// What the thread did. One of which nothing is known until it is woken was asleep.
     pub fn doing(&self, context: &TraceContext, at: MonotonicNs) -> ThreadState {
         match self.timeline.span(at).map(|span| span.doing) {
-            Some(ThreadState::Unknown) | None if self.is_woken_later(context, at) => {
-                ThreadState::Sleeping
-            }
+            _ if self.is_unseen(at) && self.is_woken_later(context, at) => ThreadState::Sleeping,
             Some(doing) => doing,
             None => ThreadState::Unknown,
         }
+    }
+
+    /// Whether no event shows what the thread did.
+    pub fn is_unseen(&self, at: MonotonicNs) -> bool {
+        self.timeline.span(at).is_none_or(|span| span.doing == ThreadState::Unknown)
     }
 
     /// The CPU of the wake-up; without one, the CPU where the thread was seen.

@@ -624,3 +624,62 @@ fn a_timer_waits_for_the_thread_of_its_softirq() {
         assert_eq!(longest, Some((preempted, 394)), "{is_queued}: {explanation:#?}");
     }
 }
+
+/// The wait of the cycle before began before the record, and goes on when the next one is due: no
+/// timer is armed, so that none is late.
+#[test]
+fn a_cycle_that_comes_due_in_the_wait_of_the_one_before_waits_for_no_timer() {
+    use Group::{Block, Hrtimer, Irq, Sched, Softirq, Vectors};
+    const FLIGHT: (u32, i16) = (5, 98);
+    const KSOFTIRQD: (u32, i16) = (3, LOWER);
+    let task = Tid(THREAD);
+    let expires =
+        event(500, 0, 0, EventKind::HrtimerExpireEntry { timer: 1, now: None, expires: None });
+    let completes = event(
+        510,
+        0,
+        KSOFTIRQD.0,
+        EventKind::BlockComplete { device: 0xfe00, sector: 8, bytes: 4096, error: 0 },
+    );
+    let explained = |vector, first: Option<Event>, groups: &[Group]| {
+        let by = KSOFTIRQD.0;
+        let mut events = vec![
+            event(90, 0, FLIGHT.0, EventKind::PageFault { address: 1, ip: 2, user: false }),
+            event(200, 0, FLIGHT.0, EventKind::VectorEntry { vector: 0xec }),
+            event(210, 0, FLIGHT.0, EventKind::VectorExit { vector: 0xec }),
+            switch(400, 0, FLIGHT, TaskState::Sleeping, KSOFTIRQD),
+            event(450, 0, by, EventKind::SoftirqEntry { vector }),
+        ];
+        events.extend(first.map(|event| Event { tid: Tid(by), ..event }));
+        events.extend([
+            event(520, 0, by, EventKind::Waking { task, prio: OWN, target: 0 }),
+            event(521, 0, by, EventKind::Wakeup { task, prio: OWN, target: 0, new: false }),
+            switch(540, 0, KSOFTIRQD, TaskState::Preempted, (THREAD, OWN)),
+        ]);
+        let mut coverage = Coverage::between(MonotonicNs(0), MonotonicNs(1));
+        coverage.groups = Some(groups.to_vec());
+        let gaps = Gaps::of(events.iter().copied());
+        let explanation = explain(interval(100, 550, Kind::Timer), &events, &coverage, &gaps);
+        check(&explanation, &events);
+        explanation
+    };
+    let all = [Sched, Vectors, Irq, Softirq, Hrtimer, Block];
+    let late = |explanation: &Explanation| {
+        let mut parts = explanation.parts.iter();
+        parts.any(|part| matches!(part.cause, Cause::TimerIrqDelay { .. }))
+    };
+    // Softirq 4 is that of disks (linux/interrupt.h), 3 that of a network interface, 8 that of
+    // timers.
+    let disk = explained(4, Some(completes), &all);
+    assert_eq!(causes(&disk)[0], (Cause::Io { device: 0xfe00 }, 420), "{disk:?}");
+    assert!(!late(&disk), "{disk:?}");
+    let net = explained(3, None, &all);
+    assert_eq!(causes(&net)[0], (Cause::Waiting { woken_by: None }, 420), "{net:?}");
+    // A timer did: then its interrupt was delayed, or the thread of its softirq.
+    let timer = explained(8, Some(expires), &all);
+    assert!(causes(&timer).iter().all(|(cause, _)| !matches!(cause, Cause::Waiting { .. })));
+    assert!(late(&timer), "{timer:?}");
+    // Where no event shows timers, it may have been one.
+    let unknown = explained(3, None, &all[..4]);
+    assert!(late(&unknown), "{unknown:?}");
+}
