@@ -12,7 +12,7 @@ use std::time::Instant;
 /// A build from nothing: its name here, and the arguments of cargo, as `./x` gives them. `board` is
 /// the program that ships without what is behind a feature: for a small system.
 const BUILDS: [(&str, &[&str]); 3] = [
-    ("demo", &["--profile", "quick", "--no-default-features"]),
+    ("demo", &["--profile", "quick", "--no-default-features", "--features", "pages"]),
     ("release", &["--profile", "release"]),
     ("board", &["--profile", "release", "--no-default-features"]),
 ];

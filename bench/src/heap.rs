@@ -18,13 +18,7 @@ const NAMES: [&str; 4] = ["a turn", "malloc", "touch", "free"];
 /// Both, round by round, for each size.
 pub fn measure(args: &Args) -> Result<Value, String> {
     let place = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let bare = place.path().join("heap");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/c/heap.c");
-    let built = Command::new("cc").args(["-O2", "-o"]).arg(&bare).arg(source).status();
-    if !built.is_ok_and(|status| status.success()) {
-        println!("SKIPPED: the comparison of heap lacks a C compiler (Debian package gcc)");
-        return Ok(Value::Null);
-    }
+    let Some(bare) = tools::compiled("heap", place.path()) else { return Ok(Value::Null) };
     let rounds = if args.quick { 3 } else { 15 };
     let sizes = SIZES.map(|(size, turns)| compare(args, &bare, place.path(), size, turns, rounds));
     Ok(Value::Array(sizes.into_iter().collect::<Result<_, _>>()?))
@@ -78,7 +72,8 @@ fn compare(
     Ok(json!({"size": size, "rows": NAMES.into_iter().enumerate().map(row).collect::<Vec<_>>()}))
 }
 
-fn punctual(program: &Path, bundle: &Path, size: u64) -> Result<[f64; 4], String> {
+/// ns a turn, and the mean samples.
+pub fn punctual(program: &Path, bundle: &Path, size: u64) -> Result<[f64; 4], String> {
     let (duration, cpu, size) =
         (format!("{ROUND_MS}ms"), tools::cpu()?.to_string(), format!("size={size}B"));
     let mut command = Command::new(program);
@@ -108,7 +103,8 @@ fn punctual(program: &Path, bundle: &Path, size: u64) -> Result<[f64; 4], String
     Ok([turn.ok_or("no turn in the summary")?, mean(0)?, mean(1)?, mean(2)?])
 }
 
-fn bare_loop(program: &Path, turns: u64, size: u64) -> Result<[f64; 4], String> {
+/// The same of the C program.
+pub fn bare_loop(program: &Path, turns: u64, size: u64) -> Result<[f64; 4], String> {
     let output = Command::new(program)
         .args([turns.to_string(), tools::cpu()?.to_string(), size.to_string()])
         .output();

@@ -10,6 +10,7 @@ mod explain;
 mod figures;
 mod fleet;
 mod heap;
+mod peers;
 mod points;
 mod process;
 mod recording;
@@ -42,6 +43,9 @@ pub struct Args {
     /// Where the results go
     #[arg(long, default_value = "bench/results")]
     results: PathBuf,
+    /// The page whose table the part `peers` writes anew
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
 }
 
 fn main() {
@@ -60,7 +64,7 @@ fn compare(args: &Args) -> Result<(), String> {
     let mut results = serde_json::Map::new();
     results.insert("machine".into(), write::machine());
     results.insert("quick".into(), args.quick.into());
-    let parts: [Part; 19] = [
+    let parts: [Part; 20] = [
         ("cost_of_the_loop", |args| cost::measure(args.quick)),
         ("one_millisecond", rounds::one_millisecond),
         ("twenty_microseconds", rounds::twenty_microseconds),
@@ -77,6 +81,7 @@ fn compare(args: &Args) -> Result<(), String> {
         ("spin", spin::measure),
         ("heap", heap::measure),
         ("points", points::measure),
+        ("peers", peers::measure),
         ("explain", explain::measure),
         ("fleet", fleet::measure),
         ("build", build::measure),

@@ -14,11 +14,11 @@ const BUCKETS: &str = "100";
 
 /// What one round saw.
 #[derive(Clone, Copy)]
-struct Noise {
+pub struct Noise {
     /// Gaps of 1 µs and more, a second.
-    gaps: f64,
+    pub gaps: f64,
     /// Of those, 5 µs and more.
-    long: f64,
+    pub long: f64,
 }
 
 /// Gaps a second of both, round by round. Noise comes as it likes: the medians of many rounds are
@@ -66,7 +66,8 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     Ok(json!([row("1 µs and more", |noise| noise.gaps), row("5 µs and more", |noise| noise.long)]))
 }
 
-fn punctual(program: &Path, bundle: &Path, seconds: u64) -> Result<Noise, String> {
+/// What punctual sees in so many seconds.
+pub fn punctual(program: &Path, bundle: &Path, seconds: u64) -> Result<Noise, String> {
     let cpu = tools::cpu()?.to_string();
     let mut command = Command::new(program);
     command.args(["measure", "spin", "--quiet", "--set", "threshold=1us", "--cpus", &cpu]);
@@ -90,7 +91,7 @@ fn punctual(program: &Path, bundle: &Path, seconds: u64) -> Result<Noise, String
 }
 
 /// oslat's bucket n holds the gaps from n − 1 to n µs; the last one all that are longer.
-fn oslat(json: &Path, seconds: u64) -> Result<Noise, String> {
+pub fn oslat(json: &Path, seconds: u64) -> Result<Noise, String> {
     let cpu = tools::cpu()?.to_string();
     let mut command = Command::new("oslat");
     command.args(["-q", "-c", &cpu, "-f", "80", "-b", BUCKETS, "-D", &seconds.to_string()]);

@@ -22,13 +22,7 @@ type Way<'a> = (&'static str, Box<dyn Fn(usize) -> Result<f64, String> + 'a>);
 /// a switch.
 pub fn measure(args: &Args) -> Result<Value, String> {
     let place = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let ring = place.path().join("pipes");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/c/pipes.c");
-    let built = Command::new("cc").args(["-O2", "-pthread", "-o"]).arg(&ring).arg(source).status();
-    if !built.is_ok_and(|status| status.success()) {
-        println!("SKIPPED: the comparison of switch lacks a C compiler (Debian package gcc)");
-        return Ok(Value::Null);
-    }
+    let Some(ring) = tools::compiled("pipes", place.path()) else { return Ok(Value::Null) };
     println!(
         "SKIPPED: lmbench's lat_ctx is in no free suite of Debian; the bare ring does as it does"
     );
@@ -91,7 +85,8 @@ fn has(program: &str, arguments: &[&str]) -> bool {
     Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
 }
 
-fn punctual(program: &Path, bundle: &Path, tasks: &str) -> Result<f64, String> {
+/// ns a hand-over in a ring of two.
+pub fn punctual(program: &Path, bundle: &Path, tasks: &str) -> Result<f64, String> {
     let (duration, cpu, tasks) =
         (format!("{ROUND_MS}ms"), tools::cpu()?.to_string(), format!("tasks={tasks}"));
     let mut command = Command::new(program);
@@ -118,7 +113,7 @@ fn punctual(program: &Path, bundle: &Path, tasks: &str) -> Result<f64, String> {
 }
 
 /// The output of a program on the last CPU with SCHED_FIFO 80.
-fn pinned(words: &[&str]) -> Result<String, String> {
+pub fn pinned(words: &[&str]) -> Result<String, String> {
     let cpu = tools::cpu()?.to_string();
     let output =
         Command::new("taskset").args(["-c", &cpu, "chrt", "-f", "80"]).args(words).output();
@@ -148,7 +143,7 @@ fn bare(ring: &Path, tasks: &str, kind: &str) -> Result<f64, String> {
 }
 
 /// An operation is a round: two hand-overs.
-fn perf(tasks: &str) -> Result<f64, String> {
+pub fn perf(tasks: &str) -> Result<f64, String> {
     let rounds = (SWITCHES / 2).to_string();
     let mut words = vec!["perf", "bench", "-f", "simple", "sched", "pipe", "-l", &rounds];
     if tasks == "threads" {

@@ -16,13 +16,7 @@ const ROUND_MS: u64 = 500;
 /// ns a turn and mean sample of both, round by round.
 pub fn measure(args: &Args) -> Result<Value, String> {
     let place = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let bare = place.path().join("getpid");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/c/getpid.c");
-    let built = Command::new("cc").args(["-O2", "-o"]).arg(&bare).arg(source).status();
-    if !built.is_ok_and(|status| status.success()) {
-        println!("SKIPPED: the comparison of syscall lacks a C compiler (Debian package gcc)");
-        return Ok(Value::Null);
-    }
+    let Some(bare) = tools::compiled("getpid", place.path()) else { return Ok(Value::Null) };
     let rounds = if args.quick { 3 } else { 15 };
     println!("getpid, {rounds} rounds each, interleaved; ns a turn, and the mean sample:");
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
@@ -56,7 +50,8 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     Ok(json!([row("a turn", |round| round.0), row("mean sample", |round| round.1)]))
 }
 
-fn punctual(program: &Path, bundle: &Path) -> Result<(f64, f64), String> {
+/// ns a turn, and the mean sample.
+pub fn punctual(program: &Path, bundle: &Path) -> Result<(f64, f64), String> {
     let (duration, cpu) = (format!("{ROUND_MS}ms"), tools::cpu()?.to_string());
     let mut command = Command::new(program);
     command.args([
@@ -80,7 +75,8 @@ fn punctual(program: &Path, bundle: &Path) -> Result<(f64, f64), String> {
     Ok((ROUND_MS as f64 * 1e6 / figure("count")?, figure("mean")?))
 }
 
-fn bare_loop(program: &Path) -> Result<(f64, f64), String> {
+/// The same of the C program.
+pub fn bare_loop(program: &Path) -> Result<(f64, f64), String> {
     let output =
         Command::new(program).args([TURNS.to_string(), tools::cpu()?.to_string()]).output();
     let output = output.map_err(|e| e.to_string())?;

@@ -3,7 +3,7 @@
 
 use crate::process::{Seen, watch};
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -29,6 +29,19 @@ pub fn has_cyclictest() -> bool {
         println!("SKIPPED: the comparisons lack the program cyclictest (Debian package rt-tests)");
     }
     found
+}
+
+/// A program of `bench/c`, in this directory; says what is lacking if it cannot be made.
+pub fn compiled(name: &str, place: &Path) -> Option<PathBuf> {
+    let program = place.join(name);
+    let source = format!("{}/c/{name}.c", env!("CARGO_MANIFEST_DIR"));
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O2", "-pthread", "-o"]).arg(&program).arg(source);
+    let is_built = compiler.status().is_ok_and(|status| status.success());
+    if !is_built {
+        println!("SKIPPED: c/{name}.c needs a C compiler (Debian package gcc)");
+    }
+    is_built.then_some(program)
 }
 
 /// The last CPU that is online.

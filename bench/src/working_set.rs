@@ -12,14 +12,9 @@ const SIZES: [u64; 3] = [256 << 10, 1 << 20, 4 << 20];
 /// Both for each size, in turn; ns.
 pub fn measure(args: &Args) -> Result<Value, String> {
     let place = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let program = place.path().join("working_set");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/c/working_set.c");
-    let built =
-        Command::new("cc").args(["-O2", "-pthread", "-o"]).arg(&program).arg(source).status();
-    if !built.is_ok_and(|status| status.success()) {
-        println!("SKIPPED: the comparison of working sets lacks a C compiler (Debian package gcc)");
+    let Some(program) = tools::compiled("working_set", place.path()) else {
         return Ok(Value::Null);
-    }
+    };
     let rounds = if args.quick { 1 } else { 5 };
     println!(
         "what going through a working set takes after a switch and alone, ns; median difference, \
@@ -43,7 +38,7 @@ pub fn measure(args: &Args) -> Result<Value, String> {
 }
 
 /// After a switch, alone, the difference, and the borders of its quarters.
-fn independent(program: &Path, size: u64) -> Result<Vec<f64>, String> {
+pub fn independent(program: &Path, size: u64) -> Result<Vec<f64>, String> {
     let arguments = [size.to_string(), tools::cpu()?.to_string(), "200".to_owned()];
     let output = Command::new(program).args(arguments).output().map_err(|e| e.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -57,7 +52,7 @@ fn independent(program: &Path, size: u64) -> Result<Vec<f64>, String> {
 }
 
 /// The row of the table `working-sets`.
-fn punctual(program: &Path, bundle: &Path, size: u64) -> Result<Value, String> {
+pub fn punctual(program: &Path, bundle: &Path, size: u64) -> Result<Value, String> {
     let (cpu, set) = (tools::cpu()?.to_string(), format!("working_set=[\"{size}B\"]"));
     let mut command = Command::new(program);
     command.args([

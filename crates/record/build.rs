@@ -24,7 +24,7 @@ const PROGRAMS: [&str; 11] = [
 const FLIGHT: [&str; 2] = ["events", "raw"];
 /// Objects of targets that BPF programs were not written for hold nothing, and the recorder says
 /// so; so do all without the feature `bpf`.
-const ARCHITECTURES: [&str; 2] = ["x86_64", "aarch64"];
+const ARCHITECTURES: [&str; 3] = ["x86_64", "aarch64", "riscv64"];
 
 fn main() {
     println!("cargo:rerun-if-changed=bpf");

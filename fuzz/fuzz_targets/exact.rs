@@ -1,7 +1,8 @@
 //! What QEMU's plugin might write: whatever it is, own instructions add up and parts have no gap.
 use punctual_analyze::exact::Exact;
 use punctual_analyze::exact::dump::Dump;
-use punctual_analyze::exact::symbols::KernelSymbols;
+use punctual_analyze::exact::programs::{Code, Program};
+use punctual_analyze::exact::symbols::{KernelSymbols, Names};
 use punctual_core::Nanos;
 
 const KALLSYMS: &str = "ffffffff81000000 T asm_exc_page_fault\nffffffff81000100 T resched_curr\n\
@@ -10,7 +11,11 @@ const KALLSYMS: &str = "ffffffff81000000 T asm_exc_page_fault\nffffffff81000100 
 
 pub fn fuzz(bytes: &[u8]) {
     let Ok(dump) = Dump::parse(bytes) else { return };
-    let exact = Exact::of(&dump, &KernelSymbols::parse(KALLSYMS), Nanos(8));
+    let code = vec![Code { offset: 0, bytes: vec![0; 4096] }];
+    let functions = vec![(0, 64, "main".to_owned()), (64, 0, "loop".to_owned())];
+    let programs = [Program { name: "load".to_owned(), code, functions }];
+    let exact =
+        Exact::of(&dump, &Names::of(&dump, KernelSymbols::parse(KALLSYMS), &programs), Nanos(8));
     for sample in exact.worst.iter().chain(&exact.ordinary) {
         let own: u64 = sample.functions.iter().map(|function| function.own).sum();
         assert_eq!(own, sample.path.insns);

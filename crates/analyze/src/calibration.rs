@@ -48,7 +48,7 @@ pub fn shifts(turns: &[Turn]) -> Vec<Shift> {
 /// How many of `n` ordered differences lie below the interval, and as many above: the most at which
 /// the median of what they are drawn from lies inside at that confidence. `None` where even all of
 /// them do not do.
-fn outside(n: usize) -> Option<usize> {
+pub fn outside(n: usize) -> Option<usize> {
     // Of n tosses of a coin: the probability of exactly k, and of at most k.
     let (mut exactly, mut at_most, mut found) = (0.5f64.powi(n as i32), 0.0, None);
     for k in 0..n.div_ceil(2) {

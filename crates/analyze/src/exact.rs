@@ -1,10 +1,12 @@
 //! The exact explanation of samples in virtual time: every function between release and arrival,
 //! from the blocks of instructions that QEMU's plugin saw.
 
+pub mod difference;
 pub mod document;
 pub mod dump;
 pub mod path;
 pub mod phases;
+pub mod programs;
 pub mod sections;
 pub mod symbols;
 #[cfg(test)]
@@ -15,7 +17,7 @@ use path::{Function, Path};
 use phases::Part;
 use punctual_bundle::exact::Sections;
 use punctual_core::Nanos;
-use symbols::KernelSymbols;
+use symbols::Names;
 
 /// A sample, exactly.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -70,15 +72,15 @@ pub struct Difference {
 
 impl Exact {
     /// Of what the plugin wrote. `insn` is the time that an instruction takes.
-    pub fn of(dump: &Dump, symbols: &KernelSymbols, insn: Nanos) -> Exact {
+    pub fn of(dump: &Dump, names: &Names, insn: Nanos) -> Exact {
         let all = |windows: &[Window]| {
-            let sample = |window: &Window| sample(dump, window, symbols, insn);
+            let sample = |window: &Window| sample(dump, window, names, insn);
             windows.iter().map(sample).collect::<Vec<_>>()
         };
         let (mut worst, mut ordinary) = (all(&dump.worst), all(&dump.ordinary));
         worst.sort_by_key(|sample| (std::cmp::Reverse(sample.latency), sample.due));
         ordinary.sort_by_key(|sample| (sample.latency, sample.due));
-        let of_kind = |kind| sections::sections(dump, symbols, kind);
+        let of_kind = |kind| sections::sections(dump, names, kind);
         Exact {
             insns: dump.insns,
             samples_seen: dump.samples,
@@ -125,8 +127,8 @@ impl ExactSample {
     }
 }
 
-fn sample(dump: &Dump, window: &Window, symbols: &KernelSymbols, insn: Nanos) -> ExactSample {
-    let path = Path::of(dump, window, symbols, insn);
+fn sample(dump: &Dump, window: &Window, names: &Names, insn: Nanos) -> ExactSample {
+    let path = Path::of(dump, window, names, insn);
     let parts = phases::parts(&path, window.task);
     let functions = path.functions();
     ExactSample {

@@ -1,9 +1,11 @@
 //! The explained samples of a bundle, as terminal, report and JSON show them.
 
 use crate::explain::{Explanation, Mode, Part, WakeUp};
+use crate::occupancy::interrupt_name;
+use crate::threads::Interrupt;
 use punctual_bundle::explanation::{
-    EVIDENCE_SHOWN, EXPLAIN_SCHEMA, EventSource, Evidence, ExplainDocument, ExplainedPart,
-    ExplainedSample, ExplainedWakeUp,
+    EVIDENCE_SHOWN, EXPLAIN_SCHEMA, EventSource, Evidence, ExplainDocument, ExplainedPacket,
+    ExplainedPart, ExplainedSample, ExplainedWakeUp,
 };
 use punctual_bundle::windows::{KeptRule, SeriesWindows};
 use punctual_core::event::Recorded;
@@ -130,6 +132,11 @@ impl Explanations {
             wait: step.wait.word().to_owned(),
             waited_ns: step.waited.map(Nanos::ns),
             by: step.by.name(&self.names),
+            packet: step.packet.map(|packet| ExplainedPacket {
+                irq: packet.irq.map(|(irq, _)| interrupt_name(Interrupt::Hard(irq), &self.names).1),
+                irq_at: packet.irq.map(|(_, at)| at.ns()),
+                delivery: packet.delivery.ns(),
+            }),
             evidence: evidence(events.get(step.evidence)?),
         })
     }

@@ -12,7 +12,7 @@ pub use validity::of_validity;
 
 /// Every finding that figures can raise, with one line on what it means; docs/json.md lists the
 /// same.
-pub const IDS: [(&str, &str); 31] = [
+pub const IDS: [(&str, &str); 32] = [
     ("cut-off", "the run has no recorded end"),
     ("ended-early", "the run was interrupted or stopped before its end"),
     ("bundle-damaged", "a part of the bundle could not be read"),
@@ -43,6 +43,7 @@ pub const IDS: [(&str, &str); 31] = [
     ("clock-unusable", "the clock source changed, or its resolution is that of the kernel's tick"),
     ("partition-not-in-force", "the partition was not in force from begin to end"),
     ("load-not-working", "a load died or idled"),
+    ("load-starved", "a load had work, and others kept the CPUs busy"),
     ("measured-by-others", "another punctual measured on the same CPU"),
     ("samples-missing", "there are fewer samples than were due"),
     ("throttled", "tasks or CPUs were throttled"),

@@ -181,8 +181,11 @@ pub struct LoadEvidence {
     pub ended: Option<String>,
     /// How often its processes were polled while it was alive.
     pub looks: u64,
-    /// How often nothing had happened in any of them since the look before.
+    /// How often nothing had happened in any of them since the look before, and none had work.
     pub idle_looks: u64,
+    /// How often nothing had happened in any of them although one had work: it waited for a CPU.
+    #[serde(default)]
+    pub starved_looks: u64,
     /// Whether the experiment lets it rest (`may_rest`): then it is a load also while it idles.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_rest: bool,

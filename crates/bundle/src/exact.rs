@@ -34,8 +34,68 @@ pub struct ExactDocument {
     /// Those while samples were taken.
     #[serde(flatten)]
     pub sections: Sections,
+    /// What is different on another kernel, or in another run, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<ExactDifference>,
     /// Limits of all this.
     pub findings: Vec<Finding>,
+}
+
+/// Two runs in virtual time, function by function. Counts are exact: no difference is by chance.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ExactDifference {
+    /// The other run, as it was named.
+    pub against: String,
+    /// Its kernel's release.
+    pub kernel: String,
+    /// The digest of all its samples.
+    pub digest: String,
+    /// The samples that are compared.
+    pub pairs: Vec<ExactPair>,
+}
+
+/// Samples of both runs.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ExactPair {
+    /// `ordinary`, `worst`: the one sample of each; `all-worst`: as many of the worst as both have,
+    /// together.
+    pub of: String,
+    /// How many samples of each run.
+    pub samples: u64,
+    /// Their instructions in this run.
+    pub here: u64,
+    /// In the other.
+    pub there: u64,
+    /// The parts of their ways, in order.
+    pub parts: Vec<PartDifference>,
+    /// Functions whose own instructions differ, by part, the largest difference first.
+    pub functions: Vec<FunctionDifference>,
+    /// Functions of a part with equal instructions in both.
+    pub same: u64,
+}
+
+/// A part of the way in both runs.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PartDifference {
+    /// As in [`ExactPart`].
+    pub kind: String,
+    /// Instructions in this run; 0: it has no such part.
+    pub here: u64,
+    /// In the other.
+    pub there: u64,
+}
+
+/// A function in a part of the way of both runs.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FunctionDifference {
+    /// The part.
+    pub kind: String,
+    /// Untrusted: escape it for output.
+    pub function: String,
+    /// Its own instructions in this run; 0: it is gone.
+    pub here: u64,
+    /// In the other; 0: it is new.
+    pub there: u64,
 }
 
 /// The longest sections of each kind, the longest first.
@@ -108,6 +168,9 @@ pub struct ExactSample {
     pub parts: Vec<ExactPart>,
     /// The functions, the most own instructions first.
     pub functions: Vec<ExactFunction>,
+    /// Source lines, the most instructions first, where they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<ExactLine>,
     /// What it has more of than the ordinary one.
     pub more: Vec<MoreThan>,
     /// Every call, in the order in which they began.
@@ -124,7 +187,8 @@ pub struct ExactPart {
     pub begin: u64,
     /// How many were executed in it.
     pub instructions: u64,
-    /// The functions with most of them.
+    /// The functions with own instructions in it, the most first: all of them, unless there are
+    /// more than a thousand.
     pub functions: Vec<(String, u64)>,
     /// The calls around the longest, from the outermost.
     pub stack: Vec<String>,
@@ -141,6 +205,17 @@ pub struct ExactFunction {
     pub total: u64,
     /// How often it was entered.
     pub calls: u64,
+}
+
+/// A source line within a sample. All instructions of a block are of the line of its first.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ExactLine {
+    /// `mm/page_alloc.c:1123`. Untrusted: escape it for output.
+    pub line: String,
+    /// The function that executed it.
+    pub function: String,
+    /// Its own instructions.
+    pub own: u64,
 }
 
 /// What a sample has more of.

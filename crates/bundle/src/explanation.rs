@@ -87,8 +87,22 @@ pub struct ExplainedWakeUp {
     pub waited_ns: Option<i64>,
     /// The task or interrupt that woke it.
     pub by: String,
+    /// How the network packet came that it was woken for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packet: Option<ExplainedPacket>,
     /// The event that proves it.
     pub evidence: Evidence,
+}
+
+/// The way of a network packet to the socket that a thread waited at.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ExplainedPacket {
+    /// The device's interrupt; `null` for a packet that a thread of this machine sent.
+    pub irq: Option<String>,
+    /// When its handler began.
+    pub irq_at: Option<i64>,
+    /// When the softirq began that delivered it.
+    pub delivery: i64,
 }
 
 /// A part of a latency.

@@ -33,6 +33,10 @@ pub struct HuntDocument {
     pub causes: Vec<HuntCause>,
     /// Causes that are not listed.
     pub more_causes: u64,
+    /// What trials ended with, or ran into, instead of being only late; those of a kind with the
+    /// same message are one.
+    #[serde(default)]
+    pub failures: Vec<HuntFailure>,
     /// Other kernels with the same inputs.
     pub against: Vec<Against>,
     /// Requirements with their verdicts.
@@ -44,7 +48,7 @@ pub struct HuntDocument {
 pub struct Trial {
     /// From 1.
     pub number: u64,
-    /// `survey`, `halving`, `local`, `minimise`.
+    /// `survey`, `sweep`, `halving`, `local`, `random`, `minimise`.
     pub stage: String,
     /// The commands.
     pub loads: Vec<String>,
@@ -98,6 +102,25 @@ pub struct HuntCause {
     pub least: Least,
     /// The calls around it, from the outermost; empty where they are not known.
     pub stack: Vec<String>,
+}
+
+/// A kernel that panicked, hung or ran out of memory.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct HuntFailure {
+    /// `panic`, `hang`, `out-of-memory`, `ended-early`; `other` for what is not the kernel's.
+    pub what: String,
+    /// In a line.
+    pub why: String,
+    /// How many trials it met.
+    pub trials: u64,
+    /// The number of the one with the fewest loads.
+    pub trial: u64,
+    /// Its commands.
+    pub loads: Vec<String>,
+    /// Its experiment, below the directory of the search.
+    pub file: Option<String>,
+    /// Its console, below the directory of the search.
+    pub console: Option<String>,
 }
 
 /// The least that shows a cause.

@@ -9,6 +9,9 @@ pub struct MadeOf {
     pub kernel: String,
     /// The guest's first file system with all programs, by its SHA-256.
     pub initramfs: String,
+    /// The architecture of its processor, as Debian calls it; none: amd64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arch: Option<String>,
     /// QEMU's version.
     pub emulator: String,
     /// What it was given when it went on from its saved boot, by the SHA-256 of the archive; none

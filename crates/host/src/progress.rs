@@ -79,6 +79,20 @@ pub fn of_process(files: &dyn Files, pid: i32) -> Option<Done> {
     Some(done)
 }
 
+/// Whether a thread of a process has work to do, and is on a CPU or waits for one: state `R` of
+/// proc_pid_stat(5).
+pub fn is_ready(files: &dyn Files, pid: i32) -> bool {
+    threads(files, pid).iter().any(|tid| {
+        let stat = files.read(&format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
+        state(&stat) == Some("R")
+    })
+}
+
+/// The state in a line of /proc/PID/stat, which stands behind the name.
+fn state(stat: &str) -> Option<&str> {
+    stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().next()
+}
+
 /// User and system time of a line of /proc/PID/stat.
 fn ticks(stat: &str) -> Option<Nanos> {
     let fields: Vec<&str> = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().collect();
@@ -108,6 +122,7 @@ mod tests {
             busy = of_process(&files, root).unwrap();
         }
         let sleeper = all[1];
+        assert!(is_ready(&files, root) && !is_ready(&files, sleeper));
         let before = of_process(&files, sleeper).unwrap();
         std::thread::sleep(Duration::from_millis(100));
         let (after, later) =
@@ -127,5 +142,7 @@ mod tests {
     fn ticks_stand_behind_the_name() {
         let stat = "7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 250 50 0 0 20 0 1 0 0 0 0";
         assert_eq!(ticks(stat), Some(Nanos::from_secs(3)));
+        assert_eq!(state(stat), Some("S"));
+        assert_eq!(state("7 (a"), None);
     }
 }

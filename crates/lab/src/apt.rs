@@ -133,15 +133,22 @@ impl<'a> Suite<'a> {
         for sub in ["state/lists/partial", "cache/archives/partial"] {
             fs::create_dir_all(dir.join(sub)).map_err(LabError::io("create", dir.join(sub)))?;
         }
-        let files = [
-            ("sources.list", mirrors.source_lines(self.name, self.arch)),
-            ("no-hooks.conf", NO_HOOKS.to_owned()),
-        ];
-        for (name, text) in files {
-            fs::write(dir.join(name), text).map_err(LabError::io("write", dir.join(name)))?;
-        }
-        // Without Error-Mode=any a failed update is a warning and the old lists stay.
-        self.apt(&self.apt_get, &["-o", "APT::Update::Error-Mode=any", "update"], &dir)?;
+        let write = |name: &str, text: &str| {
+            fs::write(dir.join(name), text).map_err(LabError::io("write", dir.join(name)))
+        };
+        write("no-hooks.conf", NO_HOOKS)?;
+        let lines = mirrors.source_lines(self.name, self.arch);
+        let fetch = |lines: &str| {
+            write("sources.list", lines)?;
+            // Without Error-Mode=any a failed update is a warning and the old lists stay.
+            self.apt(&self.apt_get, &["-o", "APT::Update::Error-Mode=any", "update"], &dir)
+        };
+        // Not every suite has security updates (sid), and not every mirror those of every
+        // architecture.
+        fetch(&lines).or_else(|why| match lines.lines().next() {
+            Some(archive) if lines.lines().count() > 1 => fetch(&format!("{archive}\n")),
+            _ => Err(why),
+        })?;
         fs::write(self.stamp(), "").map_err(LabError::io("write", self.stamp()))
     }
 

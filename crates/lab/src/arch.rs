@@ -9,6 +9,10 @@ pub enum Arch {
     Amd64,
     /// 64-bit Arm, on QEMU's `virt` board.
     Arm64,
+    /// 32-bit Arm with hardware floating point, on the same board.
+    Armhf,
+    /// 64-bit RISC-V, on QEMU's `virt` board of that.
+    Riscv64,
 }
 
 impl Arch {
@@ -28,6 +32,8 @@ impl Arch {
         match self {
             Arch::Amd64 => "x86_64-linux-gnu",
             Arch::Arm64 => "aarch64-linux-gnu",
+            Arch::Armhf => "arm-linux-gnueabihf",
+            Arch::Riscv64 => "riscv64-linux-gnu",
         }
     }
     /// The dynamic linker in an unpacked tree, where /lib is no link to /usr/lib.
@@ -35,6 +41,8 @@ impl Arch {
         match self {
             Arch::Amd64 => "usr/lib64/ld-linux-x86-64.so.2",
             Arch::Arm64 => "usr/lib/ld-linux-aarch64.so.1",
+            Arch::Armhf => "usr/lib/ld-linux-armhf.so.3",
+            Arch::Riscv64 => "usr/lib/ld-linux-riscv64-lp64d.so.1",
         }
     }
     /// Debian's name of it.
@@ -42,6 +50,16 @@ impl Arch {
         match self {
             Arch::Amd64 => "amd64",
             Arch::Arm64 => "arm64",
+            Arch::Armhf => "armhf",
+            Arch::Riscv64 => "riscv64",
+        }
+    }
+    /// What Debian calls its kernels: `linux-image-rt-amd64`. That for Arm with physical addresses
+    /// of 40 bits needs no other board.
+    pub(crate) fn kernel_flavour(self) -> &'static str {
+        match self {
+            Arch::Armhf => "armmp",
+            other => other.debian_name(),
         }
     }
     /// QEMU's program for it and the Debian package that brings that.
@@ -49,6 +67,8 @@ impl Arch {
         match self {
             Arch::Amd64 => ("qemu-system-x86_64", "qemu-system-x86"),
             Arch::Arm64 => ("qemu-system-aarch64", "qemu-system-arm"),
+            Arch::Armhf => ("qemu-system-arm", "qemu-system-arm"),
+            Arch::Riscv64 => ("qemu-system-riscv64", "qemu-system-riscv"),
         }
     }
     /// The machine for `-machine`. Arm's `virt` would else hand the guest a random seed in its
@@ -56,7 +76,10 @@ impl Arch {
     pub(crate) fn machine(self) -> &'static str {
         match self {
             Arch::Amd64 => "pc",
+            // A kernel of 32 bits without LPAE does not reach what lies above 4 GiB.
+            Arch::Armhf => "virt,dtb-randomness=off,highmem=off",
             Arch::Arm64 => "virt,dtb-randomness=off",
+            Arch::Riscv64 => "virt",
         }
     }
     /// The CPU for `-cpu`: all that TCG can do, except what makes it slow (five-level page tables;
@@ -66,6 +89,8 @@ impl Arch {
         match self {
             Arch::Amd64 => "max,-la57,-erms,-fsrm,-fzrm,-fsrs,-fsrc",
             Arch::Arm64 => "max,pauth-impdef=on",
+            Arch::Armhf => "cortex-a15",
+            Arch::Riscv64 => "max",
         }
     }
     /// The same for virtual time: without instructions for random numbers, which no two runs have
@@ -76,25 +101,33 @@ impl Arch {
         match self {
             Arch::Amd64 => "max,-la57,-rdrand,-rdseed,-erms,-fsrm,-fzrm,-fsrs,-fsrc",
             Arch::Arm64 => "cortex-a72",
+            Arch::Armhf => "cortex-a15",
+            Arch::Riscv64 => "rv64",
         }
     }
     /// The kernel's name for the first serial line of that machine.
     pub(crate) fn console(self) -> &'static str {
         match self {
             Arch::Amd64 => "ttyS0",
-            Arch::Arm64 => "ttyAMA0",
+            Arch::Arm64 | Arch::Armhf => "ttyAMA0",
+            Arch::Riscv64 => "ttyS0",
         }
     }
     /// The longest command line that the kernel takes, with its final NUL (COMMAND_LINE_SIZE in
-    /// arch/x86/include/asm/setup.h and arch/arm64/include/uapi/asm/setup.h).
+    /// arch/x86/include/asm/setup.h and arch/*/include/uapi/asm/setup.h).
     pub(crate) fn command_line_size(self) -> usize {
-        2048
+        match self {
+            Arch::Amd64 | Arch::Arm64 => 2048,
+            Arch::Armhf | Arch::Riscv64 => 1024,
+        }
     }
     /// `e_machine` of its ELF files (elf.h).
     pub(crate) fn elf_machine(self) -> u16 {
         match self {
             Arch::Amd64 => elf::abi::EM_X86_64,
             Arch::Arm64 => elf::abi::EM_AARCH64,
+            Arch::Armhf => elf::abi::EM_ARM,
+            Arch::Riscv64 => elf::abi::EM_RISCV,
         }
     }
 }

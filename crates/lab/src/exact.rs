@@ -3,6 +3,9 @@
 //! and the plugin adds none: the samples are the same.
 
 mod offsets;
+mod programs;
+
+pub use programs::{GuestProgram, programs};
 
 use crate::accel::Accel;
 use crate::artefacts::Artefacts;
@@ -30,7 +33,10 @@ const TIMEOUT: Duration = Duration::from_secs(3600);
 const SILENCE: Duration = Duration::from_secs(300);
 
 /// What may be added to QEMU's arguments: what comes with a bundle may be hostile.
-const DEVICES: [&[&str]; 1] = [&["-device", "edu"]];
+const DEVICES: [&[&str]; 2] = [&["-device", "edu"], &PARPORT];
+/// A parallel port whose output goes nowhere.
+pub const PARPORT: [&str; 4] =
+    ["-chardev", "null,id=parport", "-device", "isa-parallel,chardev=parport"];
 const MEMORY_MB_MAX: u32 = 64 << 10;
 
 /// The names of a kernel, and where its tasks have theirs.
@@ -41,6 +47,11 @@ pub struct Symbols {
     /// The offsets in bytes of `comm` and `pid` in its `struct task_struct`, where it has type
     /// information.
     pub task: Option<(u32, u32)>,
+    /// On arm64 that of a task's own `preempt_count`, which lies in its thread_info.
+    pub count: Option<u32>,
+    /// What it maps into each program to read the clock (vdso(7)), as it is in memory; empty where
+    /// it could not be read.
+    pub vdso: Vec<u8>,
 }
 
 /// Which samples are kept.
@@ -59,18 +70,42 @@ pub struct Wanted {
 pub enum Part {
     /// From the first sample to the last.
     Samples,
-    /// From a byte that is written to [`MARK_PORT`] to the next one.
+    /// From one [`mark`] to the next.
     Marked,
     /// From the first instruction to the last.
     Whole,
 }
 
 /// An I/O port of the machine that nothing answers at.
-pub const MARK_PORT: u16 = 0x5e0;
+const MARK_PORT: u64 = 0x5e0;
+/// A process that there cannot be: more than PID_MAX_LIMIT (include/linux/threads.h).
+const MARK_PROCESS: u64 = 0x7fff_05e0;
+
+/// What a guest's shell runs where something begins that is looked at, and where it ends.
+pub fn mark(arch: Arch) -> String {
+    match arch {
+        Arch::Amd64 => {
+            format!("printf x | dd of=/dev/port bs=1 seek={MARK_PORT} conv=notrunc 2>/dev/null")
+        }
+        Arch::Arm64 | Arch::Armhf | Arch::Riscv64 => {
+            format!("kill -0 {MARK_PROCESS} 2>/dev/null")
+        }
+    }
+}
+
+/// The architecture of a run.
+fn arch_of(made_of: &MadeOf) -> Result<Arch, LabError> {
+    let known = [Arch::Amd64, Arch::Arm64];
+    let name = made_of.arch.as_deref().unwrap_or(Arch::Amd64.debian_name());
+    known.into_iter().find(|arch| arch.debian_name() == name).ok_or_else(|| {
+        LabError::Request(format!("a run on the architecture `{name}` is not replayed"))
+    })
+}
 
 /// A run that can be repeated.
 pub struct Replay {
     limit: Duration,
+    arch: Arch,
     made_of: MadeOf,
     kernel: PathBuf,
     initramfs: PathBuf,
@@ -95,7 +130,8 @@ impl Replay {
                 made_of.memory_mb
             )));
         }
-        let here = Emulator::find(Arch::Amd64)?.version;
+        let arch = arch_of(&made_of)?;
+        let here = Emulator::find(arch)?.version;
         if here != made_of.emulator {
             return Err(LabError::Request(format!(
                 "the run took QEMU {}, this machine has {here}: another timeline",
@@ -114,7 +150,7 @@ impl Replay {
         let kernel = find(&made_of.kernel, "kernel")?;
         let initramfs = find(&made_of.initramfs, "file system")?;
         let job = made_of.job.as_ref().map(|job| find(job, "job")).transpose()?;
-        Ok(Replay { limit: TIMEOUT, made_of, kernel, initramfs, job })
+        Ok(Replay { limit: TIMEOUT, arch, made_of, kernel, initramfs, job })
     }
 
     /// The same with another limit of its time, in time that this system gave it.
@@ -125,10 +161,13 @@ impl Replay {
     /// The kernel's symbols: from a boot of the same machine whose job reads them, kept for the
     /// next time.
     pub fn symbols(&self, watch: &mut dyn FnMut(Progress) -> Control) -> Result<Symbols, LabError> {
-        let kept = format!("{}.symbols", self.symbols_key());
-        let path = self.kernel.with_file_name(&kept);
-        if let Some(symbols) = fs::read_to_string(&path).ok().as_deref().and_then(parse_symbols) {
-            return Ok(symbols);
+        let key = self.symbols_key();
+        let (kept, kept_vdso) = (format!("{key}.symbols"), format!("{key}.vdso"));
+        let [path, vdso] = [&kept, &kept_vdso].map(|name| self.kernel.with_file_name(name));
+        let text = fs::read_to_string(&path).ok();
+        if let (Some(symbols), Ok(vdso)) = (text.as_deref().and_then(parse_symbols), fs::read(vdso))
+        {
+            return Ok(Symbols { vdso, ..symbols });
         }
         let dir = self.directory()?;
         let mut tree = Tree::default();
@@ -151,13 +190,20 @@ impl Replay {
             [Some(comm), Some(pid)] => Some((comm, pid)),
             _ => None,
         };
-        let symbols = Symbols { kallsyms, task };
-        Artefacts::open()?.put(&kept, symbols_text(&symbols).as_bytes())?;
+        // The one member without a name is the union that the count lies in
+        // (arch/arm64/include/asm/thread_info.h), at the start of the task.
+        let [count] = offsets::of_members(btf, "thread_info", [""]);
+        let count = count.filter(|_| self.arch == Arch::Arm64);
+        let vdso = text("vdso").cloned().unwrap_or_default();
+        let symbols = Symbols { kallsyms, task, count, vdso };
+        let store = Artefacts::open()?;
+        store.put(&kept_vdso, &symbols.vdso)?;
+        store.put(&kept, symbols_text(&symbols).as_bytes())?;
         Ok(symbols)
     }
 
     /// Runs it with the plugin. What comes back is how it ended, with its results below
-    /// `results_to`, and what the plugin wrote.
+    /// `results_to`, and what the plugin wrote: nothing if the guest had to be killed.
     pub fn run(
         &self,
         symbols: &Symbols,
@@ -177,9 +223,20 @@ impl Replay {
         }
         let path = dir.path().join(PLUGIN_FILE);
         fs::write(&path, plugin).map_err(LabError::io("write", &path))?;
-        let arguments = ["-plugin".to_owned(), plugin_option(symbols, wanted)?];
+        let arguments = ["-plugin".to_owned(), plugin_option(self.arch, symbols, wanted)?];
         let result = self.boot(dir.path(), &arguments, watch, Some(results_to))?;
         let dump = dir.path().join(DUMP);
+        // Its QEMU was killed, and the plugin writes when that ends by itself.
+        let was_killed = matches!(
+            result.outcome,
+            Outcome::Hung { .. }
+                | Outcome::Silent { .. }
+                | Outcome::Killed(_)
+                | Outcome::TooMuchOutput { .. }
+        );
+        if was_killed && !dump.exists() {
+            return Ok((result, Vec::new()));
+        }
         if !dump.exists() {
             return Err(LabError::Request(format!(
                 "QEMU's plugin left nothing ({}); it needs interface version 4, QEMU 9.2 or newer",
@@ -211,7 +268,7 @@ impl Replay {
     ) -> Result<GuestResult, LabError> {
         let extra: Vec<String> = self.made_of.qemu_arguments.iter().chain(more).cloned().collect();
         let mut machine = Machine {
-            arch: Arch::Amd64,
+            arch: self.arch,
             board: Board::Usual,
             device_tree: None,
             accel: Accel::VirtualTime,
@@ -261,6 +318,7 @@ pub(crate) fn keep(machine: &Machine, dir: &Path, resumes: bool) -> Result<MadeO
         kernel: store.keep(machine.kernel)?,
         initramfs: store.keep(&dir.join(qemu::INITRAMFS))?,
         job: resumes.then(|| store.keep(&job)).transpose()?,
+        arch: (machine.arch != Arch::Amd64).then(|| machine.arch.debian_name().to_owned()),
         emulator: Emulator::find(machine.arch)?.version,
         memory_mb: machine.memory_mb,
         command_line: machine.cmdline_extra.to_owned(),
@@ -269,23 +327,26 @@ pub(crate) fn keep(machine: &Machine, dir: &Path, resumes: bool) -> Result<MadeO
 }
 
 const READ_SYMBOLS: &[u8] = b"cat /proc/kallsyms >/results/kallsyms\n\
-    [ ! -e /sys/kernel/btf/vmlinux ] || cat /sys/kernel/btf/vmlinux >/results/btf\n";
+    [ ! -e /sys/kernel/btf/vmlinux ] || cat /sys/kernel/btf/vmlinux >/results/btf\n\
+    range=$(sed -n 's/ .*\\[vdso\\]$//p' /proc/$$/maps)\n\
+    from=$((0x${range%-*} / 4096)) to=$((0x${range#*-} / 4096))\n\
+    dd if=/proc/$$/mem of=/results/vdso bs=4096 skip=$from count=$((to - from)) 2>/dev/null\n";
 
 fn symbols_text(symbols: &Symbols) -> String {
     let task = symbols.task.map_or("-".to_owned(), |(comm, pid)| format!("{comm} {pid}"));
-    format!("{task}\n{}", symbols.kallsyms)
+    let count = symbols.count.map(|count| format!(" {count}")).unwrap_or_default();
+    format!("{task}{count}\n{}", symbols.kallsyms)
 }
 
 fn parse_symbols(text: &str) -> Option<Symbols> {
-    let (task, kallsyms) = text.split_once('\n')?;
-    let task = match task {
-        "-" => None,
-        task => {
-            let (comm, pid) = task.split_once(' ')?;
-            Some((comm.parse().ok()?, pid.parse().ok()?))
-        }
+    let (head, kallsyms) = text.split_once('\n')?;
+    let mut words = head.split(' ').map(|word| word.parse().ok()).peekable();
+    let task = match words.next_if(|_| head.starts_with('-')) {
+        Some(_) => None,
+        None => Some((words.next()??, words.next()??)),
     };
-    Some(Symbols { kallsyms: kallsyms.to_owned(), task })
+    let count = words.next().flatten();
+    Some(Symbols { kallsyms: kallsyms.to_owned(), task, count, vdso: Vec::new() })
 }
 
 /// The modules that a guest loads, by name and size, in their order.
@@ -338,17 +399,38 @@ fn waits_for_lock(symbol: &str) -> bool {
     WAIT.contains(&name) && !rest.contains(".cold")
 }
 
+/// The distance of two entries of arm64's kernel.
+const VECTOR: u64 = 0x80;
+
+/// How many tables of 16 entries this symbol of arm64's kernel begins (arch/arm64/kernel/entry.S):
+/// the others are those of mitigations.
+fn vectors(symbol: &str) -> u64 {
+    match symbol {
+        "vectors" => 1,
+        "__bp_harden_el1_vectors" => 3,
+        "tramp_vectors" => 4,
+        _ => 0,
+    }
+}
+
 /// The plugin's options: where interrupts and exceptions enter the kernel, where it switches tasks,
 /// and where a task has its name.
-fn plugin_option(symbols: &Symbols, wanted: Wanted) -> Result<String, LabError> {
+fn plugin_option(arch: Arch, symbols: &Symbols, wanted: Wanted) -> Result<String, LabError> {
     let mut option = format!("./{PLUGIN_FILE},out={DUMP}");
     option += &format!(",keep={},ordinary={}", wanted.worst, wanted.ordinary);
     match wanted.part {
         Part::Samples => {}
+        Part::Marked if arch == Arch::Arm64 => option += &format!(",port={MARK_PROCESS}"),
         Part::Marked => option += &format!(",port={MARK_PORT}"),
         Part::Whole => option += ",all=1",
     }
-    if let Some(address) = preempt_count(&symbols.kallsyms) {
+    let count = match arch {
+        Arch::Amd64 => preempt_count(&symbols.kallsyms),
+        Arch::Arm64 => symbols.count.map(u64::from),
+        // Their runs are not replayed.
+        Arch::Armhf | Arch::Riscv64 => None,
+    };
+    if let Some(address) = count {
         option += &format!(",preempt_count={address:#x}");
     }
     if let Some((comm, pid)) = symbols.task {
@@ -366,9 +448,15 @@ fn plugin_option(symbols: &Symbols, wanted: Wanted) -> Result<String, LabError> 
             continue;
         }
         let key = match name {
-            "__switch_to_asm" => {
+            "__switch_to_asm" | "cpu_switch_to" => {
                 switch = true;
                 "switch"
+            }
+            _ if arch == Arch::Arm64 && vectors(name) > 0 => {
+                let Ok(begin) = u64::from_str_radix(address, 16) else { continue };
+                let places = (0..16 * vectors(name)).map(|place| begin + VECTOR * place);
+                places.for_each(|place| option += &format!(",entry={place:#x}"));
+                continue;
             }
             "irq_entries_start" => "entries_begin",
             "asm_exc_divide_error" => {
@@ -387,8 +475,8 @@ fn plugin_option(symbols: &Symbols, wanted: Wanted) -> Result<String, LabError> 
     }
     if !switch {
         return Err(LabError::Request(
-            "the kernel's symbols do not name __switch_to_asm: without them nothing can be \
-             explained"
+            "the kernel's symbols do not name __switch_to_asm or cpu_switch_to: without them \
+             nothing can be explained"
                 .to_owned(),
         ));
     }
@@ -406,13 +494,17 @@ mod tests {
         ffffffff81c00ef0 T asm_sysvec_apic_timer_interrupt\n\
         ffffffffc0001000 t asm_exc_of_a_module\t[other]\n";
 
+    fn symbols(task: Option<(u32, u32)>) -> Symbols {
+        Symbols { kallsyms: KALLSYMS.into(), task, count: None, vdso: Vec::new() }
+    }
+
     #[test]
     fn the_plugin_is_given_the_kernels_entries() {
-        let symbols = Symbols { kallsyms: KALLSYMS.into(), task: Some((2960, 2404)) };
+        let symbols = symbols(Some((2960, 2404)));
         let wanted = Wanted { worst: 20, ordinary: 8, part: Part::Samples };
-        insta::assert_snapshot!(plugin_option(&symbols, wanted).unwrap(), @"./exact.so,out=exact.bin,keep=20,ordinary=8,comm=2960,pid=2404,switch=0xffffffff81003270,entries_begin=0xffffffff81c00290,entries_end=0xffffffff81c00990,entry=0xffffffff81c00990,entry=0xffffffff81c00ef0");
-        let none = Symbols { kallsyms: "0 T _text".into(), task: None };
-        assert!(plugin_option(&none, wanted).is_err());
+        insta::assert_snapshot!(plugin_option(Arch::Amd64, &symbols, wanted).unwrap(), @"./exact.so,out=exact.bin,keep=20,ordinary=8,comm=2960,pid=2404,switch=0xffffffff81003270,entries_begin=0xffffffff81c00290,entries_end=0xffffffff81c00990,entry=0xffffffff81c00990,entry=0xffffffff81c00ef0");
+        let none = Symbols { kallsyms: "0 T _text".into(), ..symbols };
+        assert!(plugin_option(Arch::Amd64, &none, wanted).is_err());
     }
 
     #[test]
@@ -421,18 +513,32 @@ mod tests {
         assert_eq!(preempt_count(own), Some(0x1fb40));
         assert_eq!(preempt_count("0000000000035480 A pcpu_hot\n"), Some(0x35488));
         assert_eq!(preempt_count(KALLSYMS), None);
-        let symbols = Symbols { kallsyms: format!("{KALLSYMS}{own}"), task: None };
+        let symbols = Symbols { kallsyms: format!("{KALLSYMS}{own}"), ..symbols(None) };
         let wanted = Wanted { worst: 0, ordinary: 0, part: Part::Marked };
-        let option = plugin_option(&symbols, wanted).unwrap();
+        let option = plugin_option(Arch::Amd64, &symbols, wanted).unwrap();
         assert!(option.contains(",port=1504,preempt_count=0x1fb40,"), "{option}");
     }
 
     #[test]
+    fn arm64_enters_its_kernel_by_vectors_and_counts_in_each_task() {
+        let kallsyms = "ffff800080010800 T vectors\nffff800080020000 T cpu_switch_to\n\
+                        ffff800080030000 t __schedule\n";
+        let symbols = Symbols { kallsyms: kallsyms.into(), count: Some(16), ..symbols(None) };
+        let wanted = Wanted { worst: 0, ordinary: 0, part: Part::Marked };
+        let option = plugin_option(Arch::Arm64, &symbols, wanted).unwrap();
+        assert!(option.contains(",port=2147419616,preempt_count=0x10,"), "{option}");
+        assert_eq!(option.matches(",entry=0x").count(), 16, "{option}");
+        assert!(option.contains(",entry=0xffff800080010f80,"), "{option}");
+        assert!(option.contains(",switch=0xffff800080020000,"), "{option}");
+    }
+
+    #[test]
     fn symbols_are_kept_as_they_are() {
-        for task in [None, Some((8, 16))] {
-            let symbols = Symbols { kallsyms: KALLSYMS.into(), task };
+        for (task, count) in [(None, None), (Some((8, 16)), None), (Some((8, 16)), Some(24))] {
+            let symbols = Symbols { count, ..symbols(task) };
             let again = parse_symbols(&symbols_text(&symbols)).unwrap();
             assert_eq!((again.kallsyms, again.task), (symbols.kallsyms, symbols.task));
+            assert_eq!(again.count, symbols.count);
         }
         assert!(parse_symbols("12\n").is_none());
     }

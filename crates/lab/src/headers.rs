@@ -56,9 +56,9 @@ impl Kernel {
             )?;
         let work = tempfile::tempdir()
             .map_err(LabError::io("create a directory in", std::env::temp_dir()))?;
-        for entry in
-            fs::read_dir(source).map_err(LabError::io("list", source))?.filter_map(Result::ok)
-        {
+        let entries = fs::read_dir(source).map_err(LabError::io("list", source))?;
+        // A directory, as that of a version control system, is no source of a module.
+        for entry in entries.filter_map(Result::ok).filter(|entry| entry.path().is_file()) {
             fs::copy(entry.path(), work.path().join(entry.file_name()))
                 .map_err(LabError::io("copy", entry.path()))?;
         }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The kernel series of Debian's releases, each with the suite that keeps it.
-const RELEASED: [(&str, &str); 2] = [("6.1", "bookworm"), ("6.12", "trixie")];
+const RELEASED: [(&str, &str); 3] = [("5.10", "bullseye"), ("6.1", "bookworm"), ("6.12", "trixie")];
 /// Where newer series are looked for, in this order. Each has one series at a time, and goes on to
 /// the next within weeks.
 const MOVING: [&str; 3] = ["trixie-backports", "forky", "sid"];
@@ -82,24 +82,32 @@ impl DebianName {
         cache: &'c Cache,
         arch: Arch,
     ) -> Result<(&'static str, Suite<'c>, Vec<Package>), LabError> {
-        let mut seen = Vec::new();
+        let (mut seen, mut refused) = (Vec::new(), None);
         for name in self.suites() {
-            let suite = Suite::open(cache, name, arch)?;
-            let family = suite.family(&self.metapackage(arch))?;
-            if self.is_version(&family[0].version) {
-                return Ok((name, suite, family));
+            let asked = Suite::open(cache, name, arch);
+            let asked = asked.and_then(|suite| Ok((suite.family(&self.metapackage(arch))?, suite)));
+            match asked {
+                Ok((family, suite)) if self.is_version(&family[0].version) => {
+                    return Ok((name, suite, family));
+                }
+                Ok((family, _)) => seen.push(format!("{name} has {}", family[0].version)),
+                // Not every suite has every architecture, nor has every mirror.
+                Err(why @ LabError::Missing(_)) => refused = refused.or(Some(why)),
+                Err(why) => return Err(why),
             }
-            seen.push(format!("{name} has {}", family[0].version));
+        }
+        if let (Some(why), true) = (refused, seen.is_empty()) {
+            return Err(why);
         }
         let known: Vec<&str> = RELEASED.iter().map(|(series, _)| *series).collect();
         Err(LabError::missing(
             format!("the kernel series {} (Debian's {})", self.series, seen.join(", ")),
-            format!("use one of those, or of {}, or a kernel by path", known.join(" and ")),
+            format!("use one of those, or of {}, or a kernel by path", known.join(", ")),
         ))
     }
 
     fn metapackage(&self, arch: Arch) -> String {
-        format!("linux-image-{}{}", if self.realtime { "rt-" } else { "" }, arch.debian_name())
+        format!("linux-image-{}{}", if self.realtime { "rt-" } else { "" }, arch.kernel_flavour())
     }
 }
 

@@ -82,13 +82,12 @@ impl Guest {
     /// seen ([`exact::Replay`]).
     ///
     /// # Errors
-    /// As [`Guest::run`]; and a guest that is not of one CPU in virtual time, on a usual x86-64
-    /// board.
+    /// As [`Guest::run`]; and a guest that is not of one CPU in virtual time, on a usual board.
     pub fn prepared(&self) -> Result<MadeOf, LabError> {
-        let usual = self.board == Board::Usual && self.kernel.arch == Arch::Amd64;
-        if self.accel != Accel::VirtualTime || !usual {
+        if self.accel != Accel::VirtualTime || self.board != Board::Usual {
             return Err(LabError::Request(
-                "only x86-64 guests in virtual time can be traced by instruction".to_owned(),
+                "only guests in virtual time can be traced by instruction, and no imitated boards"
+                    .to_owned(),
             ));
         }
         self.check_virtual_time()?;

@@ -87,11 +87,13 @@ pub enum Device {
     Storage,
     /// QEMU's edu device, which raises an interrupt on request; at /dev/uio0.
     Edu,
+    /// QEMU's parallel port, whose strobe raises its interrupt; at /dev/parport0.
+    Parport,
 }
 
 impl Word for Device {
     const WORDS: &'static [(&'static str, Device)] =
-        &[("storage", Device::Storage), ("edu", Device::Edu)];
+        &[("storage", Device::Storage), ("edu", Device::Edu), ("parport", Device::Parport)];
 }
 word_parameter!(Device);
 
@@ -130,7 +132,8 @@ section! {
         /// Its board; `raspi3b` is the Raspberry Pi 3 (docs/targets.md).
         key machine: Board, word("a machine"), ["`\"pc\"` of x86_64, `\"virt\"` of aarch64"];
         /// `"storage"`: a disk with an ext4 file system, mounted at */mnt/storage*; `"edu"`: a
-        /// device that raises interrupts on request, at */dev/uio0*.
+        /// device that raises interrupts on request, at */dev/uio0*; `"parport"`: a parallel port
+        /// whose strobe raises its interrupt, at */dev/parport0*.
         list devices: Device, word("a device"), ["none"];
         /// Kernel modules of your own, loaded before the run in this order: files *.ko* that were
         /// built for this kernel, or files *.c* beside a Makefile that builds them (`obj-m`), which

@@ -58,7 +58,7 @@ fn what_cannot_be_is_refused() {
     4:8: error: `cpus`: 0 is out of bounds: 1 to 64
     5:10: error: `memory`: `1MiB` is out of bounds: 256MiB to 1024GiB
     6:9: error: `accel`: `fast` is not an acceleration; one of `virtual-time`, `tcg`, `kvm`
-    7:12: error: `devices`: `usb` is not a device; one of `storage`, `edu`
+    7:12: error: `devices`: `usb` is not a device; one of `storage`, `edu`, `parport`
     ");
     insta::assert_snapshot!(wrong("kind = 'vm'; kernel = '6.1'; cpus = 2; accel = 'virtual-time'"), @r#"4:8: error: virtual time needs 1 CPU: several take turns in one thread of QEMU, and under load their latencies are the length of those turns, not the kernel's; write `cpus = 1`, or `accel = "tcg"`, whose latencies are the host's noise"#);
     insta::assert_snapshot!(wrong("kind = 'vm'; kernel = '6.1'; host = 'board'; modules = '/lib/modules'"), @r"

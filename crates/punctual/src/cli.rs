@@ -2,11 +2,9 @@
 
 use crate::commands;
 use crate::exit::{Ending, HELP};
-#[cfg(feature = "manual")]
-use clap::CommandFactory;
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::error::{ContextKind, ErrorKind};
-use clap::{Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser, Subcommand};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -72,7 +70,23 @@ pub fn parse() -> Cli {
             // "to pass '-p' as a value, use '-- -p'": no bundle and no experiment is called so.
             error.remove(ContextKind::Suggested);
         }
+        if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
+            && let Some(why) = left_out(name)
+        {
+            Cli::command().error(ErrorKind::InvalidSubcommand, why).exit();
+        }
         error.exit()
+    })
+}
+
+/// What to do where a command was left out of this build.
+fn left_out(name: &str) -> Option<String> {
+    let is_of_manual = ["completions", "man"].contains(&name);
+    (is_of_manual && !cfg!(feature = "manual")).then(|| {
+        format!(
+            "`{name}` was left out of this punctual (the feature `manual`), as ./x build --board \
+             does: use it in the whole program (./x build)"
+        )
     })
 }
 
@@ -131,3 +145,18 @@ impl Command {
 
 #[cfg(test)]
 mod documents;
+
+#[cfg(test)]
+mod tests {
+    use super::left_out;
+
+    #[test]
+    fn a_command_that_was_left_out_is_answered_with_where_it_is() {
+        assert_eq!(left_out("nonsense"), None);
+        for name in ["man", "completions"] {
+            let why = left_out(name);
+            assert_eq!(why.is_none(), cfg!(feature = "manual"), "{name}");
+            assert!(why.is_none_or(|why| why.contains(name) && why.contains("./x build")));
+        }
+    }
+}

@@ -10,10 +10,10 @@ use common::text;
 use injected::{Arena, arena};
 use punctual_core::{CpuSet, Policy, Priority};
 use punctual_sys::attributes::{self, Scheduling};
-use punctual_sys::clock;
+use punctual_sys::{children, clock};
 use punctual_testing::HiddenSamples;
 use serde_json::Value;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -63,12 +63,25 @@ struct Accounts {
 
 /// `None`, and said why, where there are none.
 fn accounts(arena: &Arena, experiment: &str, untyped: bool) -> Option<Accounts> {
+    accounts_beside(arena, experiment, untyped, |_| ())
+}
+
+/// The same, with something done to the process that measures.
+fn accounts_beside(
+    arena: &Arena,
+    experiment: &str,
+    untyped: bool,
+    beside: impl FnOnce(i32),
+) -> Option<Accounts> {
     arena.place.write("experiment.toml", experiment.as_bytes());
     let _ = std::fs::remove_dir_all(arena.place.bundle());
     let mut command = if untyped { without_types() } else { common::punctual() };
     command.args(["run", "--quiet", "experiment.toml", "--output", "bundle"]);
     let hidden = HiddenSamples::begin();
-    let ran = command.current_dir(arena.place.path()).output().expect("punctual starts");
+    command.current_dir(arena.place.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("punctual starts");
+    beside(child.id() as i32);
+    let ran = child.wait_with_output().expect("punctual ends");
     let hidden = hidden.samples(PERIOD);
     assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran));
     let summary = arena.place.summary();
@@ -178,6 +191,51 @@ fn a_thread_that_wanders_is_followed() {
                 report.hidden,
             );
         }
+    }
+}
+
+/// How often a run is stopped, and for how long each time.
+const STOPS: usize = 20;
+const STOPPED: Duration = Duration::from_millis(4);
+
+/// Stops a process again and again while it measures.
+fn stop_and_let_go_on(pid: i32) {
+    let measures = || {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        let names = tasks.map(|task| std::fs::read_to_string(task.path().join("comm")));
+        names.flatten().any(|name| name.trim_end() == "measure")
+    };
+    common::eventually("measuring", measures);
+    for _ in 0..STOPS {
+        std::thread::sleep(STOPPED * 4);
+        children::send(pid, libc::SIGSTOP).unwrap();
+        std::thread::sleep(STOPPED);
+        children::send(pid, libc::SIGCONT).unwrap();
+    }
+}
+
+/// What it was stopped for is nobody's delay of the timer: a stopped thread waits for who lets it
+/// go on.
+#[test]
+fn a_stopped_thread_waits_and_no_cpu_is_blamed() {
+    let Some(arena) = arena("a_stopped_thread_waits_and_no_cpu_is_blamed") else { return };
+    let how = "policy = 'fifo'\npriority = 80\nduration = '2s'\n";
+    let experiment = format!("{EXPLAIN}{}", measure("stopped", &arena.cpu.to_string(), how));
+    for untyped in [false, true] {
+        let report = accounts_beside(&arena, &experiment, untyped, stop_and_let_go_on);
+        let Some(report) = report else { continue };
+        let (_, account) = &report.all[0];
+        let longest = |part: &str| number(&account["whole"]["longest"][part]);
+        let shown = format!(
+            "untyped: {untyped}: {} of {STOPS} stops are waits; {} {}",
+            longest("waiting"),
+            account["whole"],
+            report.hidden
+        );
+        println!("{shown}");
+        // A stop may come while the thread is late anyway, or a sample be kept from the programs.
+        let least = STOPS as f64 / 2.0 - report.hidden as f64;
+        assert!((least..=STOPS as f64 + 2.0).contains(&longest("waiting")), "{shown}");
     }
 }
 

@@ -12,6 +12,8 @@ mod metrics;
 mod openmetrics;
 #[path = "attach/steal.rs"]
 mod steal;
+#[path = "attach/without_bpf.rs"]
+mod without_bpf;
 
 use common::{Place, has_program, is_root, text};
 use serde_json::Value;

@@ -126,7 +126,8 @@ fn a_program_with_known_counts_has_these() {
     }
     if has_two_cpus() {
         let moved = more("cpu-migrations");
-        assert!((N / 10 - 1..N / 10 + NOISE).contains(&moved), "{moved} migrations: {with:#}");
+        // The run without is moved by the scheduler now and then as well.
+        assert!(moved.abs_diff(N / 10) <= NOISE, "{moved} migrations: {with:#}");
     }
     // Counted twice, by perf events from the first instruction on and by wait4 with the start
     // before.

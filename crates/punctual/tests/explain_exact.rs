@@ -12,7 +12,8 @@ use std::process::{Command, Stdio};
 
 const KERNEL: &str = "6.1";
 
-/// The load frees what it reads, so that the kernel has something to do with interrupts disabled.
+/// One load frees what it reads, so that the kernel has something to do with interrupts disabled;
+/// the other one has functions and source lines.
 const EXPERIMENT: &str = r#"
 [[measure]]
 kind = "timer"
@@ -21,9 +22,19 @@ duration = "200ms"
 priority = 90
 [[load]]
 command = "sh -c 'while :; do cat /proc/self/maps; done'"
+[[load]]
+command = "SPIN"
 [[phase]]
-loads = ["sh"]
+loads = ["sh", "spin"]
 "#;
+
+/// What runs nearly always: line 3, in a function of its own.
+const SPIN: &str = "static volatile long turns;
+static void __attribute__((noinline)) turn(void) {
+    for (int i = 0; i < 1000; i++) turns++;
+}
+int main(void) { for (;;) turn(); }
+";
 
 fn sum(values: &Value, key: &str) -> u64 {
     values.as_array().expect("an array").iter().map(|one| one[key].as_u64().expect(key)).sum()
@@ -42,9 +53,16 @@ fn check_sample(sample: &Value) {
         assert_eq!(part["begin"], end, "{sample:#}");
         end += part["instructions"].as_u64().expect("instructions");
     }
-    // A timer's way leads through these (kernel/time/hrtimer.c, kernel/sched/core.c).
+    // A timer's way leads through these (kernel/time/hrtimer.c, kernel/sched/core.c), and ends
+    // where the clock is read.
     let calls = sample["calls"].as_array().expect("calls");
-    for function in ["hrtimer_interrupt", "hrtimer_wakeup", "try_to_wake_up", "__schedule"] {
+    for function in [
+        "hrtimer_interrupt",
+        "hrtimer_wakeup",
+        "try_to_wake_up",
+        "__schedule",
+        "[vdso]:clock_gettime",
+    ] {
         assert!(calls.iter().any(|call| call["function"] == function), "{function}: {sample:#}");
     }
     let last = sample["parts"].as_array().and_then(|parts| parts.last()).expect("parts");
@@ -59,7 +77,17 @@ fn a_run_is_replayed_and_explained_by_function() {
     {
         return;
     }
-    let place = Place::with(EXPERIMENT);
+    let place = Place::with("");
+    let spin = place.path().join("spin");
+    let experiment = EXPERIMENT.replace("SPIN", &spin.to_string_lossy());
+    place.write("experiment.toml", experiment.as_bytes());
+    place.write("spin.c", SPIN.as_bytes());
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-g", "-O1", "-o", "spin", "spin.c"]).current_dir(place.path());
+    if !compiler.status().is_ok_and(|status| status.success()) {
+        println!("SKIPPED: no working gcc");
+        return;
+    }
     let target = format!("--target=vm:{KERNEL},binary={}", binary.display());
     let arguments = ["run", "experiment.toml", "--quiet", &target, "--output", "bundle"];
     let ran = place.punctual(&arguments);
@@ -67,7 +95,7 @@ fn a_run_is_replayed_and_explained_by_function() {
     let bundle = place.path().join("bundle");
 
     let files = ["--perfetto", "worst.pftrace", "--folded", "worst.folded"];
-    let options = [&["--worst", "5", "--json"], &files[..]].concat();
+    let options = [&["--worst", "5", "--lines", "--json"], &files[..]].concat();
     let explained = place.punctual(&[&["explain", "bundle", "--exact"], &options[..]].concat());
     assert_eq!(explained.status.code(), Some(0), "{}", text(&explained));
     let document: Value = serde_json::from_slice(&explained.stdout).expect("JSON");
@@ -78,8 +106,17 @@ fn a_run_is_replayed_and_explained_by_function() {
     assert_eq!(worst.len(), 5);
     worst.iter().for_each(check_sample);
     check_sample(&document["ordinary"]);
-    let max = &summary["phases"][0]["series"][0]["figures"]["max_ns"];
-    assert!(max.is_null() || &worst[0]["latency_ns"] == max, "{max} {}", worst[0]["latency_ns"]);
+    assert_eq!(worst[0]["latency_ns"], summary["phases"][0]["series"][0]["max"]);
+    // The load that runs nearly always is what most samples interrupt.
+    let all = || worst.iter().chain([&document["ordinary"]]);
+    let lines = all().flat_map(|sample| sample["lines"].as_array().into_iter().flatten());
+    let of_spin = lines.filter(|line| line["function"] == "spin:turn").collect::<Vec<_>>();
+    if of_spin.is_empty() {
+        // Its path is another in each run, and so is the timeline.
+        println!("SKIPPED: source lines lack a sample that interrupted the program");
+    } else {
+        assert!(of_spin.iter().any(|line| line["line"] == "spin.c:3"), "{of_spin:#?}");
+    }
     let off = document["irqs_disabled"].as_array().expect("sections");
     assert!(off.iter().any(|section| section["function"] == "__schedule"), "{off:#?}");
     let trace = std::fs::read(place.path().join("worst.pftrace")).expect("a trace");
@@ -109,6 +146,38 @@ fn a_run_is_replayed_and_explained_by_function() {
     let part = parts.filter_map(|part| part["instructions"].as_u64()).max();
     assert!(longest.map(|longest| longest + 200) >= part, "{part:?} {waits:#?}");
 
+    // The same experiment on the same kernel is the same run: no instruction differs.
+    let same = format!("{KERNEL},binary={}", binary.display());
+    let against = |other: &str| {
+        let arguments = ["explain", "bundle", "--exact", "--worst", "5", "--json", "--against"];
+        let compared = place.punctual(&[&arguments[..], &[other]].concat());
+        assert_eq!(compared.status.code(), Some(0), "{}", text(&compared));
+        serde_json::from_slice::<Value>(&compared.stdout).expect("JSON")
+    };
+    let compared = against(&same);
+    let pairs = compared["difference"]["pairs"].as_array().expect("pairs");
+    assert_eq!(pairs.len(), 3, "{pairs:#?}");
+    assert_eq!(compared["difference"]["digest"], summary["digest"]);
+    assert!(pairs.iter().all(|pair| pair["functions"] == json!([])), "{pairs:#?}");
+    let findings = compared["findings"].as_array().expect("findings");
+    assert!(findings.iter().any(|one| one["id"] == "exact-same-run"), "{findings:#?}");
+    // With another, whose way has no call of a function that this one has.
+    let mut other = document.clone();
+    other["digest"] = json!("another");
+    let part = &mut other["ordinary"]["parts"][0];
+    let first = part["functions"][0].clone();
+    part["functions"][0][0] = json!("renamed");
+    place.write("other.json", other.to_string().as_bytes());
+    let compared = against("other.json");
+    let [ordinary, ..] = &compared["difference"]["pairs"].as_array().expect("pairs")[..] else {
+        panic!("{compared:#}")
+    };
+    let both = ordinary["functions"].as_array().expect("functions").iter();
+    let both: Vec<Value> =
+        both.map(|one| json!([one["function"], one["here"], one["there"]])).collect();
+    assert!(both.contains(&json!([first[0], first[1], 0])), "{both:?}");
+    assert!(both.contains(&json!(["renamed", 0, first[1]])) && both.len() == 2, "{both:?}");
+
     // What a bundle from elsewhere may say of itself.
     let manifest = std::fs::read(bundle.join("bundle.json")).expect("a manifest");
     let manifest: Value = serde_json::from_slice(&manifest).expect("JSON");
@@ -117,6 +186,7 @@ fn a_run_is_replayed_and_explained_by_function() {
         ("initramfs", json!("../../../etc/passwd"), "is not kept on this machine"),
         ("qemu_arguments", json!(["-drive", "file=/etc/passwd"]), "is not replayed"),
         ("memory_mb", json!(99_999_999), "is not replayed"),
+        ("arch", json!("m68k"), "is not replayed"),
         ("emulator", json!("1.0"), "another timeline"),
     ] {
         let mut other = manifest.clone();
@@ -263,6 +333,79 @@ fn a_search_finds_a_known_cause_and_how_to_show_it_again() {
     assert!(page.contains("free_pcppages_bulk") && page.contains("stress-ng --mremap"));
     let verdicts = std::fs::read_to_string(place.path().join("verdicts.xml")).expect("JUnit");
     assert!(verdicts.contains("max &lt; 100 instructions"), "{verdicts}");
+}
+
+/// A kernel that panics, one that hangs, and one whose memory runs out are findings with their
+/// consoles, and the search goes on.
+#[test]
+#[ignore = "takes minutes of CPU time, and with 400 MiB memory did not run out in its trial"]
+fn what_ends_a_kernel_is_a_finding_of_its_own() {
+    if testing::guest(KERNEL).is_none() {
+        return;
+    }
+    let place = Place::with("");
+    // What hangs has a priority above the measuring thread's, and is never throttled.
+    let spec = r#"
+kernel = "6.1"
+memory = "400MiB"
+stressors = []
+duration = "2s"
+timeout = "40s"
+budget = "10h"
+trials = 4
+[[load]]
+name = "panic"
+command = "sh -c 'echo c >/proc/sysrq-trigger'"
+[[load]]
+name = "hang"
+command = """sh -c 'echo -1 >/proc/sys/kernel/sched_rt_runtime_us; \
+    exec chrt -f 99 sh -c "while :; do :; done"'"""
+[[load]]
+name = "memory"
+command = "sh -c 'while :; do tail /dev/zero; done'"
+[[load]]
+name = "ordinary"
+command = "sh -c 'while :; do cat /proc/self/maps; done'"
+"#;
+    place.write("hunt.toml", spec.as_bytes());
+    let ran = place.punctual(&["hunt", "hunt.toml", "--quiet", "--output", "hunt", "--json"]);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    let document: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
+    let trials = document["trials"].as_array().expect("trials");
+    let states: Vec<&Value> = trials.iter().map(|trial| &trial["state"]).collect();
+    assert_eq!((states[0], states[1]), (&json!("failed"), &json!("failed")), "{trials:#?}");
+    assert_eq!((states.len(), states[3]), (4, &json!("measured")), "{trials:#?}");
+    let failures = document["failures"].as_array().expect("failures");
+    let hunt = place.path().join("hunt");
+    for (number, what, sign) in [
+        (1, "panic", Some("sysrq triggered crash")),
+        // Its QEMU is killed, and nothing comes back.
+        (2, "hang", None),
+        (3, "out-of-memory", Some("Out of memory: Killed process")),
+    ] {
+        let own = failures.iter().find(|failure| failure["what"] == what);
+        let own = own.unwrap_or_else(|| panic!("{what}: {failures:#?}"));
+        assert_eq!((&own["trials"], &own["trial"]), (&json!(1), &json!(number)), "{own:#}");
+        let file = |key: &str| {
+            let path = hunt.join(own[key].as_str().unwrap_or_else(|| panic!("{key}: {own:#}")));
+            std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{path:?}: {why}"))
+        };
+        if let Some(sign) = sign {
+            assert!(file("console").contains(sign), "{what}: {}", file("console"));
+        }
+        assert!(file("file").contains(own["loads"][0].as_str().expect("a load")), "{own:#}");
+    }
+    let report = place.punctual(&["hunt", "report", "hunt", "--junit", "verdicts.xml"]);
+    assert_eq!(report.status.code(), Some(0), "{}", text(&report));
+    let page = std::fs::read_to_string(hunt.join("report.html")).expect("a page");
+    let verdicts = std::fs::read_to_string(place.path().join("verdicts.xml")).expect("JUnit");
+    for (what, words) in
+        [("panic", "kernel panic"), ("hang", "hang"), ("out-of-memory", "out of memory")]
+    {
+        assert!(text(&report).contains(&format!("{words} in 1 trial")), "{}", text(&report));
+        assert!(page.contains(words), "{words}");
+        assert!(verdicts.contains(what), "{verdicts}");
+    }
 }
 
 fn has_stress_ng() -> bool {

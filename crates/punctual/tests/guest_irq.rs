@@ -4,6 +4,7 @@
 mod irq;
 
 use irq::{figure, notes, series, whole_and_counted};
+use punctual_lab::exact::PARPORT;
 use punctual_lab::{Accel, GuestFile, Job, Outcome};
 use punctual_testing as testing;
 use punctual_testing::section;
@@ -29,8 +30,9 @@ fn a_device_interrupts(kernel: &str) {
         return;
     };
     guest.job = Job::Script(include_str!("guests/irq.sh").into());
-    guest.modules = vec!["uio_pci_generic".into()];
-    guest.qemu_args = vec!["-device".into(), "edu".into()];
+    guest.modules = ["uio_pci_generic", "parport_pc", "ppdev"].map(str::to_owned).into();
+    let edu = ["-device", "edu"].map(str::to_owned).into_iter();
+    guest.qemu_args = edu.chain(PARPORT.map(str::to_owned)).collect();
     let example = include_str!("../../../examples/p2-interrupt-edu.toml")
         .replace("samples = 5000", "samples = 100");
     guest.files = vec![GuestFile::text("/p2.toml", example)];
@@ -49,6 +51,7 @@ fn a_device_interrupts(kernel: &str) {
         ("self-ipi", &["/to-handler", "/handler-to-thread"]),
         ("membarrier", &["/to-handler", "/handler-to-thread"]),
         ("edu", &["/to-handler", "/handler-to-thread"]),
+        ("parport", &["/to-handler", "/handler-to-thread"]),
         ("again", &["/to-handler", "/handler-to-thread"]),
     ] {
         let summary = summary(source);

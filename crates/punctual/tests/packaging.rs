@@ -12,3 +12,5 @@ mod layout;
 mod parts;
 #[path = "packaging/services.rs"]
 mod services;
+#[path = "packaging/yocto.rs"]
+mod yocto;

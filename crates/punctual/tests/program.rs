@@ -85,7 +85,9 @@ fn cyclictest_prints_the_same_in_both_phases() {
         cyclictest::assert_same_median(ours, &theirs);
         let count = ours["count"].as_u64().unwrap();
         let taken = cyclictest::taken(&printed);
-        assert!(count > 100 && count <= taken, "{count} of {taken}");
+        // What it takes after it has printed the last time, it does not print: one each ms.
+        let due = phase["duration"].as_u64().unwrap() / 1_000_000 + 2;
+        assert!(count > 100 && count <= taken.max(due), "{count} of {taken}, {due} due");
         assert_eq!(samples_proof(&summary, &format!("{name}/{thread}/wakeup")), "holds");
         // Divided by cause in the kernel.
         let response = series(phase, &format!("{thread}/response"));

@@ -9,10 +9,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// Runs a line in a terminal of its own, as util-linux' script(1) makes it: one that never answers,
-/// like a serial console.
+/// like a serial console. Its SIGHUP ends what runs in it, even if the tests run under `nohup`.
 fn in_a_terminal(place: &Place, line: &str) -> Child {
-    let mut script = Command::new("script");
+    let mut script = Command::new("env");
     script
+        .args(["--default-signal=HUP", "script"])
         .args(["--quiet", "--flush", "--return", "--command", line, "/dev/null"])
         .current_dir(place.path());
     script.env("TERM", "xterm").env("PUNCTUAL", punctual().get_program());

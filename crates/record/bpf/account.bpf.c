@@ -3,6 +3,11 @@
 #define HOW "tp_btf/"
 #include "typed.h"
 
+INLINE bool is_postponed(__attribute__((unused)) struct wire_account_thread *thread)
+{
+	return false;
+}
+
 /* This stands at sched_waking, and once more at sched_wakeup: where the timer interrupts the very
  * program that looks at somebody else's wake-up, the kernel does not run that program for it, but
  * the other. */

@@ -27,31 +27,40 @@ struct soft {
 	u64 hard; /* the total of interrupts then */
 };
 
+/* An interrupt that wakes a thread finds little of this in a cache: what one program reads stands
+ * together. The kernel puts the first 48 bytes of an array into a line, and each 64 after them. */
 struct cpu {
 	u64 hard_total;
 	u64 hard_since; /* 0: none is served */
 	u64 hard_ended; /* when the last one had been */
 	u64 depth;
-	u64 soft_now;
-	struct soft soft[2];
+	u64 head; /* of `changes` */
+	u64 held; /* some thread that waits here may be held back by the quota of its group */
+
 	u64 expires; /* of the timer whose handler runs; 0: none */
 	u64 timer; /* that timer, or the last one, where the including file keeps it */
 	u64 fired; /* its expiry */
-	u64 held; /* some thread that waits here may be held back by the quota of its group */
 	u64 switched; /* when the running task was chosen */
 	u64 stolen; /* its steal clock, where the including file reads it */
 	u32 running;
 	i32 prio;
 	u32 watched; /* the running task, if it is watched */
-	u32 spare;
+	u32 woken; /* whose wake-up was seen here last, where the including file keeps it */
+	u64 looked; /* the number of threads that were watched when the running one was looked for */
+
 	u32 waiting[WIRE_ACCOUNT_WAITING]; /* watched threads that shall run here */
-	u64 head;
+	u64 soft_now;
+	struct soft soft[2];
 	struct change changes[WIRE_ACCOUNT_CHANGES];
+	u64 rest[7]; /* so that the next CPU's begin where this one's do */
 };
 
 /* A watched thread: the including file may keep more of it behind this. */
 #ifndef THREAD
 #define THREAD struct wire_account_thread
+#endif
+#ifndef THREADS_FLAGS
+#define THREADS_FLAGS 0
 #endif
 
 /* One for each buffer: the CPUs where measuring happens. */
@@ -64,6 +73,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, THREADS_FLAGS);
 	__uint(max_entries, WIRE_ACCOUNT_THREADS);
 	__type(key, u32);
 	__type(value, THREAD);
@@ -93,6 +103,9 @@ INLINE struct wire_account_thread *thread_of(u32 tid)
 
 /* Whether the quota of its group holds a thread back; the including file knows how to find out. */
 INLINE bool is_held(struct wire_account_thread *thread);
+
+/* Whether the including file has postponed what it was to do for a thread. */
+INLINE bool is_postponed(struct wire_account_thread *thread);
 
 INLINE u64 later(u64 a, u64 b)
 {
@@ -155,6 +168,14 @@ INLINE void set_soft(struct cpu *cpu, u64 total, u64 since, u64 hard)
 	*(volatile u64 *)&cpu->soft_now = next;
 }
 
+/* Timers expire in interrupts and in softirqs, and whatever these wake afterwards was not for a
+ * timer. Where their ends are seen nobody needs to look at the end of each handler of a timer. */
+INLINE void no_timer_expires(struct cpu *cpu)
+{
+	if (!cpu->soft[cpu->soft_now & 1].since)
+		cpu->expires = 0;
+}
+
 PROGRAM(account_soft_entry)
 {
 	struct cpu *cpu = cpu_here();
@@ -177,6 +198,7 @@ PROGRAM(account_soft_exit)
 		return 0;
 	now = now_and_hard(cpu, &hard);
 	set_soft(cpu, soft_until(cpu, now, hard), 0, 0);
+	no_timer_expires(cpu);
 	change(cpu, now, base(cpu));
 	return 0;
 }
@@ -255,33 +277,44 @@ NOINLINE int ran(struct wire_account_thread *thread, struct cpu *cpu, u64 now)
 /* Kernel priorities below this are real-time, of which the lower number goes first. */
 #define REAL_TIME 100
 
+/* What a CPU ran, and since when. */
+struct running {
+	u64 switched;
+	u32 task;
+	i32 prio;
+};
+
+INLINE struct running running_on(struct cpu *cpu)
+{
+	return (struct running){ cpu->switched, cpu->running, cpu->prio };
+}
+
 /* Who kept a thread that was ready from running until now; `held`: the quota of its group still
  * does. What throttled it all the time is seen at both ends. */
-INLINE u64 keeper(struct wire_account_thread *thread, struct cpu *cpu, bool held)
+INLINE u64 keeper(struct wire_account_thread *thread, struct running on, bool held)
 {
-	bool decided = cpu->switched >= thread->since, real_time = thread->prio < REAL_TIME;
+	bool decided = on.switched >= thread->since, real_time = thread->prio < REAL_TIME;
 
 	if (thread->unseen)
 		return WIRE_PART_UNKNOWN;
 	if (thread->blocked)
 		return WIRE_PART_BLOCKED;
 	/* An idle CPU takes a thread as soon as it is held no more. */
-	if (thread->held && (held || !cpu->running))
+	if (thread->held && (held || !on.task))
 		return WIRE_PART_THROTTLED;
-	if (!cpu->running)
+	if (!on.task)
 		return decided && real_time ? WIRE_PART_THROTTLED : WIRE_PART_IDLE_EXIT;
-	if (cpu->prio < thread->prio && cpu->prio < REAL_TIME)
+	if (on.prio < thread->prio && on.prio < REAL_TIME)
 		return WIRE_PART_PREEMPTED;
-	if (cpu->prio > thread->prio && real_time)
+	if (on.prio > thread->prio && real_time)
 		return decided ? WIRE_PART_THROTTLED : WIRE_PART_NOT_SWITCHED;
 	return WIRE_PART_RUNQUEUE;
 }
 
 /* The time of a thread since it was last looked at: interrupts and softirqs by the totals of its
  * CPU, and the rest is `part`. */
-INLINE void divide(struct wire_account_thread *thread, struct cpu *cpu, u64 now, u64 part)
+INLINE void divide_by(struct wire_account_thread *thread, u64 now, u64 hard, u64 soft, u64 part)
 {
-	u64 hard = hard_until(cpu, now), soft = soft_until(cpu, now, hard);
 	u64 whole = later(now, thread->from);
 	u64 irqs = later(hard, thread->hard), softs = later(soft, thread->soft);
 
@@ -298,15 +331,22 @@ INLINE void divide(struct wire_account_thread *thread, struct cpu *cpu, u64 now,
 	thread->soft = soft;
 }
 
+INLINE void divide(struct wire_account_thread *thread, struct cpu *cpu, u64 now, u64 part)
+{
+	u64 hard = hard_until(cpu, now);
+
+	divide_by(thread, now, hard, soft_until(cpu, now, hard), part);
+}
+
 /* What a waiting thread waited for until `now`, since it was last looked at. */
 NOINLINE int waited(struct wire_account_thread *thread, struct cpu *cpu, u64 now)
 {
 	bool held;
 
-	if (!thread || !cpu)
+	if (!thread || !cpu || is_postponed(thread))
 		return 0;
 	held = is_held(thread);
-	divide(thread, cpu, now, keeper(thread, cpu, held));
+	divide(thread, cpu, now, keeper(thread, running_on(cpu), held));
 	/* The CPU has not yet chosen again. */
 	if (thread->held && !held)
 		thread->since = now;
@@ -357,6 +397,7 @@ INLINE int exit_hard(void)
 		cpu->hard_total += later(now, cpu->hard_since);
 		cpu->hard_since = 0;
 		cpu->hard_ended = now;
+		no_timer_expires(cpu);
 		change(cpu, now, base(cpu));
 		if (unlikely(cpu->held))
 			look_again(cpu, now);
@@ -374,13 +415,15 @@ PROGRAM(account_irq_exit)
 	return exit_hard();
 }
 
-/* The time from the timer's expiry to `now`, by what the CPU did. */
-NOINLINE int overdue(struct wire_account_thread *thread, struct cpu *cpu, u64 now)
+/* The time from `begin`, when it waited for an expired timer, to `now`, by what the CPU did: by the
+ * newest of `room` changes (a power of two), of which there were `head`. */
+INLINE void overdue_by(struct wire_account_thread *thread, struct change *changes, u64 room,
+		       u64 head, u64 begin, u64 now)
 {
-	u64 end = now, begin = thread->begin, head = cpu->head;
+	u64 end = now;
 
-	for (u64 i = 1; i <= WIRE_ACCOUNT_CHANGES && i <= head; i++) {
-		struct change *last = &cpu->changes[(head - i) & (WIRE_ACCOUNT_CHANGES - 1)];
+	for (u64 i = 1; i <= room && i <= head; i++) {
+		struct change *last = &changes[(head - i) & (room - 1)];
 		u64 at = last->at > begin ? last->at : begin, part = WIRE_PART_TIMER_LATE;
 
 		if (last->doing == HARD)
@@ -397,6 +440,11 @@ NOINLINE int overdue(struct wire_account_thread *thread, struct cpu *cpu, u64 no
 			break;
 	}
 	add(thread, WIRE_PART_UNKNOWN, later(end, begin));
+}
+
+NOINLINE int overdue(struct wire_account_thread *thread, struct cpu *cpu, u64 begin, u64 now)
+{
+	overdue_by(thread, cpu->changes, WIRE_ACCOUNT_CHANGES, cpu->head, begin, now);
 	return 0;
 }
 
@@ -412,19 +460,23 @@ INLINE void publish(struct wire_account_thread *thread, u32 tid)
 	thread->active = 0;
 }
 
-/* Several CPUs may do this at once. */
-INLINE void join(struct cpu *cpu, struct wire_account_thread *thread, u32 tid)
+/* Several CPUs may do this at once. `false` where there is no room. */
+INLINE bool takes_place(struct cpu *cpu, u32 tid)
 {
-	thread->unseen = 0;
 #pragma unroll
 	for (u32 i = 0; i < WIRE_ACCOUNT_WAITING; i++)
 		if (cpu->waiting[i] == tid)
-			return;
+			return true;
 #pragma unroll
 	for (u32 i = 0; i < WIRE_ACCOUNT_WAITING; i++)
 		if (!__sync_val_compare_and_swap(&cpu->waiting[i], 0, tid))
-			return;
-	thread->unseen = 1;
+			return true;
+	return false;
+}
+
+INLINE void join(struct cpu *cpu, struct wire_account_thread *thread, u32 tid)
+{
+	thread->unseen = !takes_place(cpu, tid);
 }
 
 INLINE bool anybody_waits(struct cpu *cpu)
@@ -461,7 +513,7 @@ INLINE int woken(struct cpu *here, struct wire_account_thread *thread, u64 task,
 		 u32 target)
 {
 	struct cpu *there = cpu_of(target);
-	u64 now = bpf_ktime_get_ns();
+	u64 now = bpf_ktime_get_ns(), begin = here->expires;
 
 	if (there && there->watched == tid)
 		ran(thread, there, now);
@@ -482,9 +534,14 @@ INLINE int woken(struct cpu *here, struct wire_account_thread *thread, u64 task,
 	thread->cpu = target;
 	thread->timer_cpu = bpf_get_smp_processor_id();
 	thread->moved = 0;
-	thread->begin = here->expires;
+	thread->begin = begin;
 	thread->since = now;
-	overdue(thread, here, now);
+	/* It was stopped, or frozen, or in a wait of its work: the timer was armed after that. */
+	if (thread->resumed > begin && thread->resumed <= now) {
+		add(thread, WIRE_PART_BLOCKED, thread->resumed - begin);
+		begin = thread->resumed;
+	}
+	overdue(thread, here, begin, now);
 	if (!there) {
 		thread->full = 1;
 		return 0;
@@ -538,6 +595,8 @@ INLINE void arrives(struct wire_account_thread *thread, struct cpu *cpu, u32 her
 		waited(thread, cpu, now);
 		leave(cpu, tid);
 	}
+	if (thread->blocked)
+		thread->resumed = now;
 	thread->blocked = 0;
 	flush(thread);
 	thread->from = now;
@@ -555,6 +614,7 @@ INLINE void cpu_switched(struct cpu *cpu, u64 now)
 	/* A softirq that is switched away from belongs to a task (PREEMPT_RT). */
 	if (cpu->soft[cpu->soft_now & 1].since)
 		set_soft(cpu, soft_until(cpu, now, cpu->hard_total), 0, 0);
+	no_timer_expires(cpu);
 }
 
 /* From one task to another, of which `prio` is the priority; `blocked`: the one before

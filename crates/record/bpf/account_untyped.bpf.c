@@ -55,6 +55,11 @@ INLINE struct own *own_of(u64 task)
 	return bpf_map_lookup_elem(&tasks, &task);
 }
 
+INLINE bool is_postponed(__attribute__((unused)) struct wire_account_thread *thread)
+{
+	return false;
+}
+
 /* Nobody says where the kernel keeps it. */
 INLINE bool is_held(__attribute__((unused)) struct wire_account_thread *thread)
 {

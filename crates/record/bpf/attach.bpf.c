@@ -9,6 +9,9 @@
  * one. Afterwards other waits are blockings within the cycle. */
 #define HOW "tp_btf/"
 #define THREAD struct attached
+/* One by one the values lie where the kernel's own memory does, of which the processor needs few
+ * translations: a third less for a wake-up. */
+#define THREADS_FLAGS BPF_F_NO_PREALLOC
 #include "kernel.h"
 #include "wire.h"
 
@@ -44,8 +47,58 @@ struct call {
 	u32 spare;
 };
 
+/* What a thread was last seen to do of which the sums know nothing yet. */
+enum { NOTHING_POSTPONED, WAKE_UP_POSTPONED, ARRIVAL_POSTPONED, RETURN_POSTPONED };
+
+/* Each instruction and each line of memory between the wake-up of a thread and the return of its
+ * waiting call delays it, and after a sleep few of them are in a cache. There the programs only
+ * keep, in lines that follow one another, what cannot be found out later, and the thread's next
+ * event works out the rest: that is the entry of its next call or its next switch. */
+struct postponed {
+	u64 at; /* the wake-up */
+	u64 expires;
+	u64 timer;
+	u64 hard; /* the totals of the CPU that it shall run on */
+	u64 soft;
+	/* The second line: */
+	u64 changes[4]; /* two of struct change, where the timer expired; the oldest first */
+	u64 task;
+	i32 prio;
+	u32 cpu; /* where it shall run */
+	u32 timer_cpu;
+	u32 waker;
+	u32 by;
+	u32 before; /* the task that ran there before it */
+	/* The arrival: */
+	u64 arrived;
+	u64 arrived_hard;
+	u64 arrived_soft;
+	u64 ran_since; /* what ran until then was chosen then */
+	u32 ran;
+	i32 ran_prio;
+	u64 returned;
+	u64 returned_hard;
+	u64 returned_soft;
+	u64 stolen; /* the steal clock at the wake-up, and at the arrival */
+	u64 arrived_stolen;
+	u64 unsure; /* as below */
+	u8 waker_comm[16];
+	u8 before_comm[16];
+};
+
 struct attached {
 	struct wire_account_thread account; /* `wait` holds the sums of the cycle */
+	u64 beginning[6]; /* so that what follows begins a line */
+	u32 state;
+	u32 phase;
+	u32 call; /* its number + 1; 0: none, or not looked at */
+	u32 woken; /* a wake-up came before it slept */
+	u32 early; /* made ready by a wake-up that came before it slept: a later one counts */
+	u32 reclaiming; /* it reclaims memory */
+	u32 faulting; /* it is in a page fault, the end of which will be seen */
+	u32 next_timer; /* the place in `timers` that is overwritten next */
+	u32 stage; /* …_POSTPONED */
+	struct postponed postponed;
 	struct wire_cycle cycle; /* the one that goes on */
 	u64 before[WIRE_CYCLE_PARTS]; /* the sums when the call was entered, if `apart` */
 	u64 entered; /* the call under way */
@@ -58,20 +111,12 @@ struct attached {
 	u64 passed_by; /* WIRE_CYCLE_BY_… */
 	u64 ahead; /* CLOCK_MONOTONIC less the scheduler's clock, modulo 2^64; 0: not known */
 	u64 asked; /* until when the sleep under way shall last; 0: not known */
-	u32 state;
-	u32 phase;
-	u32 call; /* its number + 1; 0: none, or not looked at */
 	u32 apart; /* what belongs to the call is in `wait`, what was before in `before` */
-	u32 woken; /* a wake-up came before it slept */
-	u32 early; /* made ready by such a wake-up: a later one counts */
 	u32 within; /* the part that its sleep is, where that is none of the cycle's */
-	u32 reclaiming; /* it reclaims memory */
-	u32 faulting; /* it is in a page fault, the end of which will be seen */
 	u32 process;
 	u32 holder; /* of the lock that it sleeps for; 0: not known */
 	u32 holder_by;
 	u32 moments; /* of the cycle */
-	u32 next_timer; /* the place in `timers` that is overwritten next */
 	struct own_timer timers[TIMERS];
 	struct wire_moment moment; /* the one that goes on; `begin` 0: none */
 	/* Here and not on the stack, where the verifier would follow each call on its own: it takes a
@@ -93,6 +138,14 @@ struct {
 	__type(key, u32);
 	__type(value, struct attached);
 } blank SEC(".maps");
+
+/* How many threads user space has watched so far: one that runs already may be among them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} watchings SEC(".maps");
 
 /* Processes all threads of which are looked at. */
 struct {
@@ -163,6 +216,32 @@ INLINE struct attached *attached_of(u32 tid)
 	return (struct attached *)thread_of(tid);
 }
 
+/* The running thread, if it is watched. Events of all others come here too, and are to cost them
+ * little: each switch shows whether the next thread is watched. */
+INLINE struct attached *attached_here(u32 tid)
+{
+	struct cpu *cpu = cpu_here();
+	struct attached *t;
+	u32 zero = 0;
+	u64 *watched = bpf_map_lookup_elem(&watchings, &zero), number;
+
+	if (!cpu || !watched)
+		return 0;
+	number = *(volatile u64 *)watched;
+	if (likely(cpu->running == tid && !cpu->watched && cpu->looked == number))
+		return 0;
+	t = attached_of(tid);
+	if (!t)
+		cpu->looked = number;
+	return t;
+}
+
+/* Nobody's quota mattered when it was woken. */
+INLINE bool is_postponed(struct wire_account_thread *thread)
+{
+	return ((struct attached *)thread)->stage != NOTHING_POSTPONED;
+}
+
 INLINE bool in_set(const volatile u64 *set, u32 number)
 {
 	u32 word = number / 64;
@@ -226,6 +305,11 @@ NOINLINE bool read_call(__attribute__((unused)) struct task_struct *task, struct
 	call->argument = regs->regs[0];
 	second = regs->regs[1];
 	third = regs->regs[2];
+#elif defined(TARGET_riscv64)
+	call->number = regs->cause == EXC_SYSCALL ? (u32)regs->a7 : (u32)-1;
+	call->argument = regs->orig_a0;
+	second = regs->a1;
+	third = regs->a2;
 #endif
 	call->operation = 0;
 	if (call->number == futex) {
@@ -282,6 +366,8 @@ INLINE void mark_call(struct attached *t, struct pt_regs *regs, u32 number,
 	written = compat ? (u32)regs->bx : regs->di;
 #elif defined(TARGET_aarch64)
 	written = regs->regs[0];
+#elif defined(TARGET_riscv64)
+	written = regs->orig_a0;
 #endif
 	t->cycle.written |= 1ull << (written < WIRE_CYCLE_DESCRIPTORS ? written : WIRE_CYCLE_DESCRIPTORS);
 }
@@ -322,6 +408,8 @@ NOINLINE u64 asked_time(struct pt_regs *regs, __attribute__((unused)) bool compa
 		at = (const void *)(u64)(u32)(call->number == nanosleep ? regs->bx : regs->dx);
 #elif defined(TARGET_aarch64)
 	at = (const void *)(call->number == nanosleep ? regs->regs[0] : regs->regs[2]);
+#elif defined(TARGET_riscv64)
+	at = (const void *)(call->number == nanosleep ? regs->orig_a0 : regs->a2);
 #endif
 	if (call->number != nanosleep &&
 	    (call->number != clock_nanosleep || call->argument != CLOCK_MONOTONIC))
@@ -605,14 +693,14 @@ NOINLINE int stolen_from_run(struct attached *t, struct cpu *cpu)
 
 /* The same while it was ready. What the clock counted may have been before the wake-up: then only
  * what is more than that time is proven, and a late interrupt that it covers. */
-NOINLINE int stolen_from_wait(struct attached *t, struct cpu *cpu)
+NOINLINE int stolen_from_wait(struct attached *t, u64 clock)
 {
 	u64 stolen, unsure, late, *wait;
 
-	if (!t || !cpu)
+	if (!t)
 		return 0;
-	stolen = later(cpu->stolen, t->stolen);
-	t->stolen = cpu->stolen;
+	stolen = later(clock, t->stolen);
+	t->stolen = clock;
 	wait = t->account.wait;
 	unsure = t->unsure;
 	t->unsure = 0;
@@ -737,7 +825,8 @@ NOINLINE int ran_here(void *ctx, u32 tid, u64 since)
 	struct attached *t = attached_of(tid);
 	struct wire_moment m = { .kind = WIRE_MOMENT_RAN };
 
-	if (!t || !buffer || t->state != RUNNING || t->phase != OPEN ||
+	if (!t || !buffer || t->state != RUNNING ||
+	    (t->phase != OPEN && t->stage != RETURN_POSTPONED) ||
 	    t->moments >= WIRE_CYCLE_MOMENTS || (since && t->shown == since))
 		return 0;
 	t->shown = since;
@@ -786,6 +875,12 @@ INLINE void next_cycle(struct attached *t, const struct call *call, u64 entered,
  * raised them: it has sent a packet to this machine itself. */
 #define AT_ONCE 1000
 
+/* The timer of a sleep or a timeout is on the stack of who sleeps. */
+INLINE u32 timer_waker(struct cpu *here, struct task_struct *task)
+{
+	return here->timer - (u64)task->stack < STACK ? WIRE_CYCLE_BY_SLEEP : WIRE_CYCLE_BY_TIMER;
+}
+
 INLINE void set_waker(struct attached *t, struct cpu *here, struct task_struct *task)
 {
 	struct waker *waker = &t->waker;
@@ -794,9 +889,8 @@ INLINE void set_waker(struct attached *t, struct cpu *here, struct task_struct *
 	waker->timer = here->expires ? here->timer : 0;
 	waker->tid = bpf_get_current_pid_tgid();
 	bpf_get_current_comm(waker->comm, sizeof(waker->comm));
-	/* The timer of a sleep or a timeout is on the stack of who sleeps. */
 	if (here->expires)
-		waker->by = here->timer - (u64)task->stack < STACK ? WIRE_CYCLE_BY_SLEEP : WIRE_CYCLE_BY_TIMER;
+		waker->by = timer_waker(here, task);
 	else if (here->hard_since)
 		waker->by = WIRE_CYCLE_BY_IRQ;
 	else if (soft && later(soft, here->hard_ended) <= AT_ONCE)
@@ -806,17 +900,17 @@ INLINE void set_waker(struct attached *t, struct cpu *here, struct task_struct *
 }
 
 /* The timer that ended the wait may expire when nobody waits for it. */
-INLINE void keep_waker(struct attached *t, u32 tid)
+INLINE void keep_waker(struct attached *t, u32 tid, struct waker *waker)
 {
 	struct call call = { t->cycle.argument, t->cycle.call, t->cycle.operation, 0, 0 };
-	struct hrtimer *timer = (void *)t->waker.timer;
+	struct hrtimer *timer = (void *)waker->timer;
 	void *function = 0;
 
-	if (t->waker.by != WIRE_CYCLE_BY_TIMER)
+	if (waker->by != WIRE_CYCLE_BY_TIMER)
 		return;
 	bpf_probe_read_kernel(&function, sizeof(function), &timer->function);
 	if (is_release_timer(function))
-		keep_timer(t, tid, t->waker.timer, &call);
+		keep_timer(t, tid, waker->timer, &call);
 }
 
 /* The release came before the call that waits for it, which returns at once. What
@@ -843,32 +937,41 @@ INLINE void release_passed(struct attached *t, u64 now)
 }
 
 /* The wait of the cycle is over: at `now` the thread was woken, by a timer that was due at
- * `expires` or by somebody else (0). The sums of the cycle begin with what lies before. */
-NOINLINE int release(struct attached *t, u32 tid, struct cpu *here, u64 now, u64 expires)
+ * `expires` or by somebody else (0). The sums of the cycle begin with what lies before. What the
+ * CPU did from `account.begin` until `now` is still to be divided. */
+NOINLINE int begin_cycle(struct attached *t, u32 tid, struct waker *waker, u64 now, u64 expires)
 {
 	struct wire_account_thread *a;
 	u64 at;
 
-	if (!t || !here)
+	if (!t || !waker)
 		return 0;
 	a = &t->account;
 	clear_sums(t);
 	t->phase = WOKEN;
 	t->cycle.woken = now;
-	t->cycle.by = t->waker.by;
-	t->cycle.timer = t->waker.timer;
-	t->cycle.waker = t->waker.tid;
-	__builtin_memcpy(t->cycle.waker_comm, t->waker.comm, sizeof(t->waker.comm));
+	t->cycle.by = waker->by;
+	t->cycle.timer = waker->timer;
+	t->cycle.waker = waker->tid;
+	__builtin_memcpy(t->cycle.waker_comm, waker->comm, sizeof(waker->comm));
 	t->cycle.release = expires && expires < now ? expires : now;
 	at = t->cycle.release;
-	keep_waker(t, tid);
+	keep_waker(t, tid, waker);
 	/* The timer was due before the wait began: the cycle before took so long. */
 	add(a, WIRE_PART_OVERRUN, later(t->entered < now ? t->entered : now, at));
 	at = at > t->entered ? at : t->entered;
 	add(a, WIRE_PART_KERNEL, later(t->slept < now ? t->slept : now, at));
 	a->begin = at > t->slept ? at : t->slept;
-	if (a->begin < now)
-		overdue(a, here, now);
+	return 0;
+}
+
+NOINLINE int release(struct attached *t, u32 tid, struct cpu *here, u64 now, u64 expires)
+{
+	if (!t || !here)
+		return 0;
+	begin_cycle(t, tid, &t->waker, now, expires);
+	if (t->account.begin < now)
+		overdue(&t->account, here, t->account.begin, now);
 	return 0;
 }
 
@@ -900,6 +1003,21 @@ NOINLINE int release_unseen(struct attached *t, u32 tid, struct cpu *cpu, u64 no
 		t->waker.by = WIRE_CYCLE_BY_SLEEP;
 	}
 	return release(t, tid, cpu, now, expires);
+}
+
+/* The waiting call returns: what came before is the wake-up. */
+INLINE void returns(struct attached *t, u64 now)
+{
+	struct wire_cycle *c = &t->cycle;
+
+	c->returned = now;
+#pragma unroll
+	for (u32 i = 0; i < WIRE_CYCLE_PARTS; i++)
+		c->wake[i] = t->account.wait[i];
+	clear_sums(t);
+	t->apart = 0;
+	t->phase = OPEN;
+	c->syscalls = 0;
 }
 
 /* --- Whose lock --- */
@@ -987,15 +1105,21 @@ NOINLINE int lock_waited(struct attached *t, u64 now)
 
 /* --- Events of a thread --- */
 
+/* The thread became ready at `now`, to run on the CPU of that number. */
+INLINE void become_ready(struct wire_account_thread *a, u32 number, u64 now)
+{
+	a->since = now;
+	a->cpu = number;
+	a->active = 1;
+	a->blocked = 0;
+}
+
 INLINE void wait_for_cpu(struct attached *t, struct cpu *cpu, u32 number, u32 tid, u64 now)
 {
 	struct wire_account_thread *a = &t->account;
 
 	t->state = READY;
-	a->since = now;
-	a->cpu = number;
-	a->active = 1;
-	a->blocked = 0;
+	become_ready(a, number, now);
 	t->stolen = cpu->stolen;
 	t->unsure = 0;
 	look(a, cpu, now);
@@ -1051,6 +1175,177 @@ INLINE int wake_up(struct attached *t, struct cpu *here, u32 tid, u32 target, u6
 	return 0;
 }
 
+/* What others had of the CPU while the thread was ready. */
+INLINE u64 others_had(const u64 *wait)
+{
+	return wait[WIRE_PART_PREEMPTED] + wait[WIRE_PART_RUNQUEUE] + wait[WIRE_PART_NOT_SWITCHED] +
+	       wait[WIRE_PART_THROTTLED];
+}
+
+/* Of what a ready thread waited since they had `before`, whoever ran until now may be the
+ * culprit. */
+INLINE void blame(struct attached *t, u64 before, u32 tid, const void *comm)
+{
+	struct wire_cycle *c = &t->cycle;
+	u64 took = later(others_had(t->account.wait), before);
+
+	if (!took || !tid)
+		return;
+	if (c->culprit == tid) {
+		c->culprit_ns += took;
+	} else if (took > c->culprit_ns) {
+		c->culprit = tid;
+		c->culprit_ns = took;
+		bpf_probe_read_kernel(c->culprit_comm, sizeof(c->culprit_comm), comm);
+	}
+}
+
+/* --- What is postponed --- */
+
+/* A timer wakes a thread that waits for its next cycle, and no other case: what the CPU did since
+ * the timer was due are two changes at most, and nobody's quota matters. */
+INLINE bool postpone_wake_up(struct attached *t, struct cpu *here, struct task_struct *task,
+			     u64 now)
+{
+	struct postponed *p = &t->postponed;
+	u64 place = here->head;
+	struct change *last = &here->changes[(place - 1) & (WIRE_ACCOUNT_CHANGES - 1)];
+	struct change *before = &here->changes[(place - 2) & (WIRE_ACCOUNT_CHANGES - 1)];
+	u32 target = task_cpu(task), tid = task->pid;
+	struct cpu *there = cpu_of(target);
+
+	if (t->phase != WAITING || t->state != ASLEEP || t->reclaiming || t->faulting ||
+	    !here->expires || before->at > here->expires || place < 2 || !there)
+		return false;
+	if (task->prio < DEADLINE || (task->prio >= REAL_TIME && held_back(task)))
+		return false;
+	p->at = now;
+	p->expires = here->expires;
+	p->timer = here->timer;
+	p->hard = hard_until(there, now);
+	p->soft = soft_until(there, now, p->hard);
+	p->changes[0] = before->at;
+	p->changes[1] = before->doing;
+	p->changes[2] = last->at;
+	p->changes[3] = last->doing;
+	p->task = (u64)task;
+	p->prio = task->prio;
+	p->cpu = target;
+	p->timer_cpu = bpf_get_smp_processor_id();
+	p->by = timer_waker(here, task);
+	p->stolen = there->stolen;
+	p->unsure = later(now, there->switched);
+	p->waker = bpf_get_current_pid_tgid();
+	if (p->waker)
+		bpf_get_current_comm(p->waker_comm, sizeof(p->waker_comm));
+	here->woken = tid;
+	t->stage = WAKE_UP_POSTPONED;
+	t->state = READY;
+	if (likely(takes_place(there, tid)))
+		return true;
+	t->state = ASLEEP;
+	t->stage = NOTHING_POSTPONED;
+	return false;
+}
+
+/* It is switched to where it was to run, and nothing else came in between. */
+INLINE bool postpone_arrival(struct attached *t, struct cpu *cpu, u32 here,
+			     struct task_struct *prev, u64 now)
+{
+	struct postponed *p = &t->postponed;
+
+	if (t->stage != WAKE_UP_POSTPONED || p->cpu != here)
+		return false;
+	p->arrived = now;
+	p->arrived_hard = hard_until(cpu, now);
+	p->arrived_soft = soft_until(cpu, now, p->arrived_hard);
+	p->arrived_stolen = cpu->stolen;
+	p->ran_since = cpu->switched;
+	p->ran = cpu->running;
+	p->ran_prio = cpu->prio;
+	p->before = prev->pid;
+	if (p->before)
+		bpf_probe_read_kernel(p->before_comm, sizeof(p->before_comm), &prev->comm);
+	t->stage = ARRIVAL_POSTPONED;
+	return true;
+}
+
+INLINE bool postpone_return(struct attached *t, struct cpu *cpu, u64 now)
+{
+	struct postponed *p = &t->postponed;
+
+	if (t->stage != ARRIVAL_POSTPONED || !t->call)
+		return false;
+	p->returned = now;
+	p->returned_hard = hard_until(cpu, now);
+	p->returned_soft = soft_until(cpu, now, p->returned_hard);
+	t->stage = RETURN_POSTPONED;
+	return true;
+}
+
+/* "swapper": nobody else ran. */
+#define IDLE_NAME 0x0072657070617773
+
+NOINLINE int work_out_all(struct attached *t, u32 tid)
+{
+	struct wire_account_thread *a;
+	struct waker waker = {};
+	struct postponed *p;
+	struct running on;
+	u64 before;
+	u32 stage;
+
+	if (!t)
+		return 0;
+	a = &t->account;
+	p = &t->postponed;
+	stage = t->stage;
+	t->stage = NOTHING_POSTPONED;
+	waker.timer = p->timer;
+	waker.tid = p->waker;
+	waker.by = p->by;
+	if (p->waker)
+		__builtin_memcpy(waker.comm, p->waker_comm, sizeof(waker.comm));
+	else
+		*(u64 *)waker.comm = IDLE_NAME;
+	a->task = p->task;
+	a->prio = p->prio;
+	a->timer_cpu = p->timer_cpu;
+	a->held = 0;
+	a->unseen = 0;
+	become_ready(a, p->cpu, p->at);
+	begin_cycle(t, tid, &waker, p->at, p->expires);
+	if (a->begin < p->at)
+		overdue_by(a, (struct change *)p->changes, 2, 2, a->begin, p->at);
+	a->from = p->at;
+	a->hard = p->hard;
+	a->soft = p->soft;
+	t->stolen = p->stolen;
+	t->unsure = p->unsure;
+	if (stage == WAKE_UP_POSTPONED)
+		return 0;
+	before = others_had(a->wait);
+	on = (struct running){ p->ran_since, p->ran, p->ran_prio };
+	divide_by(a, p->arrived, p->arrived_hard, p->arrived_soft, keeper(a, on, false));
+	if (unlikely(p->arrived_stolen != t->stolen))
+		stolen_from_wait(t, p->arrived_stolen);
+	blame(t, before, p->before, p->before_comm);
+	a->active = 0;
+	a->from = p->arrived;
+	t->unsure = 0;
+	if (stage == ARRIVAL_POSTPONED)
+		return 0;
+	divide_by(a, p->returned, p->returned_hard, p->returned_soft, WIRE_PART_KERNEL);
+	returns(t, p->returned);
+	return 0;
+}
+
+INLINE void work_out(struct attached *t, u32 tid)
+{
+	if (t->stage)
+		work_out_all(t, tid);
+}
+
 INLINE int waking(struct task_struct *task, bool again)
 {
 	u32 tid = task->pid;
@@ -1064,6 +1359,8 @@ INLINE int waking(struct task_struct *task, bool again)
 	if (!here || (t->state == READY && !t->early) || (again && t->state != ASLEEP))
 		return 0;
 	now = bpf_ktime_get_ns();
+	if (likely(postpone_wake_up(t, here, task, now)))
+		return 0;
 	t->account.prio = task->prio;
 	t->account.task = (u64)task;
 	set_waker(t, here, task);
@@ -1085,41 +1382,37 @@ PROGRAM(attach_waking)
 /* Where sched_waking was not seen: see account.bpf.c. */
 PROGRAM(attach_wakeup)
 {
-	return waking((void *)ctx[0], true);
+	struct task_struct *task = (void *)ctx[0];
+	struct cpu *here = cpu_here();
+	u32 tid = task->pid;
+
+	if (!here)
+		return 0;
+	if (likely(here->woken == tid)) {
+		here->woken = 0;
+		return 0;
+	}
+	return waking(task, true);
 }
 
-/* Of what a ready thread waited, whoever ran until now (`prev`) may be the culprit. */
 INLINE void waited_for(struct attached *t, struct cpu *cpu, struct task_struct *prev, u64 now)
 {
-	struct wire_account_thread *a = &t->account;
-	struct wire_cycle *c = &t->cycle;
-	u64 *wait = a->wait, before, took;
+	u64 before = others_had(t->account.wait);
 
-	before = wait[WIRE_PART_PREEMPTED] + wait[WIRE_PART_RUNQUEUE] + wait[WIRE_PART_NOT_SWITCHED] +
-		 wait[WIRE_PART_THROTTLED];
-	waited(a, cpu, now);
+	waited(&t->account, cpu, now);
 	if (unlikely(cpu->stolen != t->stolen))
-		stolen_from_wait(t, cpu);
-	took = later(wait[WIRE_PART_PREEMPTED] + wait[WIRE_PART_RUNQUEUE] +
-			     wait[WIRE_PART_NOT_SWITCHED] + wait[WIRE_PART_THROTTLED],
-		     before);
-	if (!took || !prev->pid)
-		return;
-	if (c->culprit == (u32)prev->pid) {
-		c->culprit_ns += took;
-	} else if (took > c->culprit_ns) {
-		c->culprit = prev->pid;
-		c->culprit_ns = took;
-		bpf_probe_read_kernel(c->culprit_comm, sizeof(c->culprit_comm), &prev->comm);
-	}
+		stolen_from_wait(t, cpu->stolen);
+	blame(t, before, prev->pid, &prev->comm);
 }
 
 NOINLINE int other_waits(u32 tid, struct cpu *cpu, struct task_struct *prev, u64 now)
 {
 	struct attached *t = attached_of(tid);
 
-	if (t && cpu && prev)
+	if (t && cpu && prev) {
+		work_out(t, tid);
 		waited_for(t, cpu, prev, now);
+	}
 	return 0;
 }
 
@@ -1131,6 +1424,7 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 	u32 tid = task->pid;
 	bool in_call, cut;
 
+	work_out(t, tid);
 	if (t->call)
 		set_apart(t);
 	ran_until(t, cpu, now);
@@ -1190,6 +1484,13 @@ INLINE void arrives_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 {
 	struct wire_account_thread *a = &t->account;
 
+	cpu->watched = tid;
+	if (likely(postpone_arrival(t, cpu, here, prev, now))) {
+		leave(cpu, tid);
+		t->state = RUNNING;
+		return;
+	}
+	work_out(t, tid);
 	end_moment(t, tid, now);
 	if (t->state == READY && a->cpu == here) {
 		waited_for(t, cpu, prev, now);
@@ -1211,7 +1512,6 @@ INLINE void arrives_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 	a->active = 0;
 	a->cpu = here;
 	set_from(t, cpu, now);
-	cpu->watched = tid;
 }
 
 INLINE int switch_of(u64 *ctx, u64 state)
@@ -1266,6 +1566,7 @@ NOINLINE int begins_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 {
 	if (!t || !cpu)
 		return 0;
+	work_out(t, tid);
 	if (t->state == READY) {
 		struct cpu *there = cpu_of(t->account.cpu);
 
@@ -1291,13 +1592,15 @@ PROGRAM(attach_sys_enter)
 {
 	u64 id = bpf_get_current_pid_tgid();
 	u32 tid = id, here, number = ctx[1], time32;
-	struct attached *t = attached_of(tid);
+	struct attached *t = attached_here(tid);
 	struct cpu *cpu;
 	bool compat;
 	u64 now;
 
 	if (likely(!t))
 		return 0;
+	now = bpf_ktime_get_ns();
+	work_out(t, tid);
 	compat = is_compat(bpf_get_current_task_btf());
 	if (unlikely(compat))
 		number = native_number(number, &time32);
@@ -1309,7 +1612,6 @@ PROGRAM(attach_sys_enter)
 	cpu = cpu_of(here);
 	if (!cpu)
 		return 0;
-	now = bpf_ktime_get_ns();
 	if (t->state == RUNNING)
 		ran_until(t, cpu, now);
 	else
@@ -1327,13 +1629,14 @@ PROGRAM(attach_sys_enter)
 PROGRAM(attach_sys_exit)
 {
 	u32 tid = bpf_get_current_pid_tgid(), here;
-	struct attached *t = attached_of(tid);
+	struct attached *t = attached_here(tid);
 	struct wire_cycle *c;
 	struct call *call;
 	struct cpu *cpu;
 	struct task_struct *task;
-	u64 now, took;
+	u64 now, lasted;
 	i64 result;
+	bool took;
 
 	if (likely(!t) || (!t->call && t->phase != WOKEN && t->phase != WAITING))
 		return 0;
@@ -1344,15 +1647,25 @@ PROGRAM(attach_sys_exit)
 	c = &t->cycle;
 	call = &t->returning;
 	now = bpf_ktime_get_ns();
-	if (t->state != RUNNING)
-		begins_here(t, cpu, here, tid, now);
 	result = ctx[1];
 	task = bpf_get_current_task_btf();
-	read_call(task, (void *)ctx[0], call);
-	t->passed = 0;
 	/* A wait for a signal never succeeds. */
-	if (result > 0 || result == -ERESTARTNOHAND)
+	took = t->next_timer && (result > 0 || result == -ERESTARTNOHAND);
+	if (took) {
+		read_call(task, (void *)ctx[0], call);
 		take_expired(t, call);
+	}
+	if (postpone_return(t, cpu, now)) {
+		t->call = 0;
+		t->woken = 0;
+		return 0;
+	}
+	work_out(t, tid);
+	if (t->state != RUNNING)
+		begins_here(t, cpu, here, tid, now);
+	read_call(task, (void *)ctx[0], call);
+	if (!took)
+		t->passed = 0;
 	if (t->phase == WAITING) {
 		release_unseen(t, tid, cpu, now);
 		set_from(t, cpu, now);
@@ -1386,20 +1699,13 @@ PROGRAM(attach_sys_exit)
 	}
 	ran_until(t, cpu, now);
 	if (t->phase == WOKEN) {
-		c->returned = now;
-#pragma unroll
-		for (u32 i = 0; i < WIRE_CYCLE_PARTS; i++)
-			c->wake[i] = t->account.wait[i];
-		clear_sums(t);
-		t->apart = 0;
-		t->phase = OPEN;
-		c->syscalls = 0;
+		returns(t, now);
 		compare_clocks(t, task);
 	} else {
 		put_together(t);
-		took = later(now, t->entered);
-		if (took > c->longest_ns) {
-			c->longest_ns = took;
+		lasted = later(now, t->entered);
+		if (lasted > c->longest_ns) {
+			c->longest_ns = lasted;
 			c->longest = t->call - 1;
 		}
 	}
@@ -1417,6 +1723,7 @@ PROGRAM(attach_moved)
 
 	if (likely(!t))
 		return 0;
+	work_out(t, task->pid);
 	t->cycle.migrations++;
 	moved(task->pid, ctx[1]);
 	/* It waits there from now on. */
@@ -1431,11 +1738,12 @@ PROGRAM(attach_moved)
 /* What a thread does changes. */
 INLINE struct attached *changes(void)
 {
-	struct attached *t = attached_of(bpf_get_current_pid_tgid());
+	struct attached *t = attached_here(bpf_get_current_pid_tgid());
 	struct cpu *cpu = t ? cpu_here() : 0;
 
 	if (likely(!cpu))
 		return 0;
+	work_out(t, bpf_get_current_pid_tgid());
 	if (t->state == RUNNING)
 		ran_until(t, cpu, bpf_ktime_get_ns());
 	return t;
@@ -1461,7 +1769,7 @@ PROGRAM(attach_reclaim_ends)
 
 INLINE struct attached *faults(void)
 {
-	struct attached *t = attached_of(bpf_get_current_pid_tgid());
+	struct attached *t = attached_here(bpf_get_current_pid_tgid());
 
 	if (likely(!t) || *(volatile u64 *)&t->walked)
 		return 0;
@@ -1494,7 +1802,7 @@ PROGRAM(attach_fault_begins)
  * end. */
 PROGRAM(attach_fault_ends)
 {
-	struct attached *t = attached_of(bpf_get_current_pid_tgid());
+	struct attached *t = attached_here(bpf_get_current_pid_tgid());
 
 	if (likely(!t) || !t->faulting)
 		return 0;
@@ -1588,6 +1896,7 @@ NOINLINE int runs_another(struct attached *t, u32 tid)
 	bpf_map_delete_elem(&selections, &tid);
 	if (!t || !buffer)
 		return 0;
+	work_out(t, tid);
 	t->phase = NO_CYCLE;
 	m.begin = bpf_ktime_get_ns();
 	return emit_to(buffer, m.begin, tid, WIRE_MOMENT, cpu, (const u64 *)&m, sizeof(m) / 8);

@@ -280,11 +280,16 @@ PROGRAM(renamed)
 #define ARGUMENT_2(regs) ((regs)->regs[1])
 #define NUMBER_OF(regs) ((regs)->syscallno)
 #define NR_FUTEX 98
+#elif defined(TARGET_riscv64)
+#define ARGUMENT_1(regs) ((regs)->orig_a0)
+#define ARGUMENT_2(regs) ((regs)->a1)
+#define NUMBER_OF(regs) ((regs)->cause == EXC_SYSCALL ? (i32)(regs)->a7 : -1)
+#define NR_FUTEX 98
 #endif
 
 /* The beginning of an interrupt, in one word, and where it found the task. What the kernel saved
  * when the task came from user mode has the number of its system call; −1 where it came otherwise
- * (arch/x86/entry/entry_64.S, arch/arm64/kernel/entry-common.c). */
+ * (arch/x86/entry/entry_64.S, arch/arm64/kernel/entry-common.c); on RISC-V the cause shows it. */
 NOINLINE int found_task(u64 *ctx, struct buffer *buffer, u64 ns, u64 second, u64 what)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -515,11 +520,17 @@ PROGRAM(contention_end)
 	return EMIT(WIRE_CONTENTION_END, record);
 }
 
+#if defined(TARGET_x86_64) || defined(TARGET_riscv64)
 #if defined(TARGET_x86_64)
+#define WHERE(regs) ((regs)->ip)
+#else
+#define WHERE(regs) ((regs)->epc)
+#endif
+
 INLINE int page_fault(u64 *ctx, bool user)
 {
 	struct pt_regs *regs = (void *)ctx[1];
-	struct wire_page_fault record = { .address = ctx[0], .ip = regs->ip, .user = user };
+	struct wire_page_fault record = { .address = ctx[0], .ip = WHERE(regs), .user = user };
 
 	return EMIT(WIRE_PAGE_FAULT, record);
 }

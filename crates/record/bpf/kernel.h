@@ -144,6 +144,16 @@ struct pt_regs {
 	u64 pc;
 	int syscallno;
 };
+#elif defined(TARGET_riscv64)
+struct pt_regs {
+	unsigned long epc;
+	unsigned long a1;
+	unsigned long a2;
+	unsigned long a7;
+	unsigned long cause;
+	unsigned long orig_a0;
+};
+#define EXC_SYSCALL 8
 #endif
 
 struct kmem_cache {

@@ -30,6 +30,11 @@ struct regs {
 	u64 regs[31], sp, pc, pstate;
 };
 #define RETURNED_SP(regs) ((regs)->sp)
+#elif defined(TARGET_riscv64)
+struct regs {
+	u64 pc, ra, sp, gp, tp, t0, t1, t2, s0, s1, a0, a1, a2, a3, a4, a5;
+};
+#define RETURNED_SP(regs) ((regs)->sp)
 #endif
 
 struct frame {
@@ -130,6 +135,8 @@ INLINE u64 return_address(struct regs *regs)
 	else
 		bpf_probe_read_user(&back, sizeof(back), (const void *)regs->sp);
 	return back;
+#elif defined(TARGET_riscv64)
+	return regs->ra;
 #else
 	return regs->regs[30];
 #endif
@@ -160,6 +167,13 @@ INLINE u64 argument_of(struct regs *regs)
 	ARGUMENT(4, regs[3])
 	ARGUMENT(5, regs[4])
 	ARGUMENT(6, regs[5])
+#elif defined(TARGET_riscv64)
+	ARGUMENT(1, a0)
+	ARGUMENT(2, a1)
+	ARGUMENT(3, a2)
+	ARGUMENT(4, a3)
+	ARGUMENT(5, a4)
+	ARGUMENT(6, a5)
 #endif
 	return 0;
 }

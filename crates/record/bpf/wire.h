@@ -344,6 +344,7 @@ struct wire_account_thread {
 	u64 wait[32]; /* WIRE_ACCOUNT_ROOM: of the wait that goes on, by part */
 	u64 pieces[16]; /* WIRE_ACCOUNT_PIECES */
 	u64 moved; /* to another CPU, since the timer fired */
+	u64 resumed; /* when it ran after a sleep that no timer ended */
 };
 
 #define WIRE_ACCOUNT_CLOCKS 4

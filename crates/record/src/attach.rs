@@ -9,16 +9,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It needs BPF and BTF. Nothing is added to the program itself, which is not stopped and not
-//! traced.
+//! It needs BPF and BTF; [`CycleRecorder`] goes on without, by tracefs. Nothing is added to the
+//! program itself, which is not stopped and not traced.
 
 mod compat;
 mod cost;
 mod record;
+mod source;
 mod stacks;
 mod steal;
+mod traced;
+mod tracker;
 
 pub use cost::AttachCost;
+pub use source::CycleRecorder;
 
 use crate::account::SERVED;
 use crate::attached::Attached;
@@ -27,17 +31,18 @@ use crate::format::NR_FUTEX;
 use crate::start_error::StartError;
 use crate::wire::layout::{self as wire, Selection};
 use aya_obj::btf::Btf;
-use punctual_core::cycle::{CallClass, Cycle, MARKED, Moment, WaitingCall};
+use punctual_core::cycle::{CallClass, Cycle, MARKED, Moment, WaitingCall, WokenBy};
 use punctual_core::{CpuSet, Finding, Severity};
 use record::Moments;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/attach.bpf.o.z"));
 const BACKEND: &str = "BPF (BTF tracepoints)";
 /// Of each CPU: some 10,000 cycles.
 const BUFFER: usize = 4 << 20;
-/// Threads that are looked at at once.
-pub const THREADS: u32 = 4096;
+/// Threads that are looked at at once: the kernel keeps a table of so many in one piece.
+pub const THREADS: u32 = 2048;
 
 /// Calls that may be a cycle's wait.
 const WAITS: [&str; 36] = [
@@ -109,20 +114,25 @@ const FILES: [&str; 22] = [
 const EXPIRIES: [&str; 4] = ["dl_task_timer", "timerfd_tmrproc", "posix_timer_fn", "it_real_fn"];
 
 /// In order: tracepoint, programs; alternatives are separated by `|`.
-const NEEDED: [(&str, &str); 12] = [
+const NEEDED: [(&str, &str); 10] = [
     ("sched_process_exit", "attach_exit"),
     ("sched_process_exec", "attach_exec"),
     ("sched_process_fork", "attach_fork"),
     ("sched_migrate_task", "attach_moved"),
-    ("hrtimer_start", "attach_hrtimer_start"),
     ("hrtimer_expire_entry", "attach_expire_entry"),
-    ("hrtimer_expire_exit", "account_expire_exit"),
     ("sched_switch", "attach_switched|attach_switched_before_5_18"),
     ("sched_waking", "attach_waking"),
     ("sched_wakeup", "attach_wakeup"),
     ("sys_exit", "attach_sys_exit"),
     ("sys_enter", "attach_sys_enter"),
 ];
+/// Timers that expire while nobody waits for them; started ones are looked at where there are any.
+const TIMER_STARTS: (&str, &str) = ("hrtimer_start", "attach_hrtimer_start");
+/// Cycles, all released otherwise, after which no timer is expected to release any.
+const WITHOUT_TIMERS: u32 = 200;
+/// Only where the end of the interrupt is not seen in which timers expire.
+const TIMER_ENDS: (&str, &str) = ("hrtimer_expire_exit", "account_expire_exit");
+
 /// Where one of these is missing its count stays 0: that is told.
 const FAULTS: [&str; 2] = ["page_fault_user", "page_fault_kernel"];
 /// What the kernel returns from at the end of one, and what it counts there where that cannot be
@@ -142,10 +152,16 @@ pub const NAME: &str = "cycles";
 pub struct Attacher {
     object: Object,
     attached: Vec<Attach>,
+    /// One of those.
+    timer_starts: Option<Attach>,
+    /// Cycles before the first that a timer released.
+    without_timers: u32,
+    has_timers: bool,
     buffers: Buffers,
     cpus: CpuSet,
     scratch: Vec<u8>,
     moments: Moments,
+    watchings: AtomicU64,
     /// What is not told apart here, and why.
     pub findings: Vec<Finding>,
 }
@@ -183,6 +199,9 @@ impl Attacher {
         object.shape("buffers", shape.value_size(), count);
         object.entries("cpus", count);
         object.entries("threads", THREADS);
+        if is_preempt_rt() {
+            object.allocate_ahead("threads");
+        }
         object.entries("selections", THREADS);
         object.prepare(Some(&kernel))?;
         let bytes = u64::from(shape.value_size()) * u64::from(count);
@@ -191,18 +210,31 @@ impl Attacher {
         let (attached, scratch, moments) = (Vec::new(), Vec::new(), Moments::default());
         let timers = expiries.contains(&0).then(timers_not_known);
         let findings = timers.into_iter().chain(steal::not_divided()).collect();
-        let mut attacher =
-            Attacher { object, attached, buffers, cpus: cpus.clone(), scratch, moments, findings };
+        let mut attacher = Attacher {
+            object,
+            attached,
+            timer_starts: None,
+            without_timers: 0,
+            has_timers: false,
+            buffers,
+            cpus: cpus.clone(),
+            scratch,
+            moments,
+            watchings: AtomicU64::new(0),
+            findings,
+        };
         attacher.attach(&kernel)?;
         Ok(attacher)
     }
 
     /// Interrupts first: a switch must not find one that began unseen.
     fn attach(&mut self, kernel: &Btf) -> Result<(), LoadError> {
+        let mut ends_seen = !cfg!(target_arch = "x86_64");
         for (name, (entry, exit)) in SERVED {
             let exit = self.object.attach_btf_tracepoint(kernel, exit, &format!("{name}_exit"));
             let entry = self.object.attach_btf_tracepoint(kernel, entry, &format!("{name}_entry"));
             if let (Ok(exit), Ok(entry)) = (exit, entry) {
+                ends_seen |= name == "local_timer" && !has_other_timer_interrupt();
                 self.attached.extend([exit, entry]);
             }
         }
@@ -228,7 +260,12 @@ impl Attacher {
         }
         self.attached.extend(faults.into_iter().flatten());
         self.attach_reclaim(kernel);
-        for (tracepoint, programs) in NEEDED {
+        let (tracepoint, program) = TIMER_STARTS;
+        let starts = self.object.attach_btf_tracepoint(kernel, program, tracepoint)?;
+        self.timer_starts = Some(starts.clone());
+        self.attached.push(starts);
+        let ends = (!ends_seen).then_some(TIMER_ENDS);
+        for (tracepoint, programs) in NEEDED.into_iter().chain(ends) {
             self.attached.push(Attach::first_of(programs, |program| {
                 self.object.attach_btf_tracepoint(kernel, program, tracepoint)
             })?);
@@ -262,7 +299,10 @@ impl Attacher {
     /// Watches one thread.
     pub fn watch_thread(&self, tid: u32) -> Result<(), StartError> {
         let size = self.object.value_size("threads");
-        self.set("threads", tid, &vec![0; size])
+        self.set("threads", tid, &vec![0; size])?;
+        // It may run already: each CPU looks once more.
+        let number = self.watchings.fetch_add(1, Ordering::Relaxed) + 1;
+        self.set("watchings", 0, &number.to_ne_bytes())
     }
 
     /// From now on a cycle of this thread ends where it waits in this call; `by_argument`: in this
@@ -299,7 +339,23 @@ impl Attacher {
         for slot in 0..self.cpus.len() as u32 {
             self.scratch.clear();
             self.buffers.take(slot, &mut self.scratch);
-            record::read(&self.scratch, take, &mut self.moments);
+            let mut seen = |cycle: Cycle| {
+                self.has_timers |= cycle.by == WokenBy::Timer;
+                self.without_timers = self.without_timers.saturating_add(1);
+                take(cycle);
+            };
+            record::read(&self.scratch, &mut seen, &mut self.moments);
+        }
+        self.look_at_timers();
+    }
+
+    /// Each exit from idle starts a timer: nobody looks where no cycle needs it. What is refused is
+    /// tried again.
+    fn look_at_timers(&self) {
+        match &self.timer_starts {
+            Some(starts) if self.has_timers => _ = starts.resume(),
+            Some(starts) if self.without_timers >= WITHOUT_TIMERS => starts.pause(),
+            _ => {}
         }
     }
 
@@ -347,6 +403,19 @@ impl Attacher {
     pub fn unseen(&self) -> u64 {
         self.attached.iter().filter_map(Attach::misses).sum()
     }
+}
+
+/// There the kernel makes room for further threads of a program in a thread of its own, of a lower
+/// priority than the program may have that starts them one after the other.
+fn is_preempt_rt() -> bool {
+    let version = std::fs::read_to_string("/proc/sys/kernel/version").unwrap_or_default();
+    version.contains("PREEMPT_RT") || version.contains("PREEMPT RT")
+}
+
+/// Of Hyper-V, without a tracepoint (arch/x86/kernel/irq.c).
+fn has_other_timer_interrupt() -> bool {
+    let all = std::fs::read_to_string("/proc/interrupts").unwrap_or_default();
+    all.lines().any(|line| line.trim_start().starts_with("HVS:"))
 }
 
 fn faults_not_timed(why: &LoadError) -> Finding {

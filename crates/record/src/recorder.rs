@@ -99,6 +99,14 @@ impl Recorder {
         }
     }
 
+    /// Records this thread, or `whole` process, too: with [`Backend::Tracefs`], if it was limited
+    /// to some.
+    ///
+    /// [`Backend::Tracefs`]: crate::Backend::Tracefs
+    pub(crate) fn follow(&self, pid: u32, whole: bool) -> Result<(), StartError> {
+        self.running.follow(pid, whole)
+    }
+
     /// Its programs in force; none without BPF.
     pub fn attached(&self) -> Attached {
         let name = if self.request.mode == Mode::Flight { FLIGHT } else { STREAM };

@@ -42,6 +42,9 @@ pub struct Request {
     pub pids: Vec<u32>,
     /// Children that these bear from now on are wanted too.
     pub follow_children: bool,
+    /// Of `pids` those threads alone, without the other ones of their processes. With
+    /// [`Backend::Tracefs`] alone.
+    pub threads_alone: bool,
     /// Events of tasks with one of these names (exactly, at most 15 bytes), or about them; empty:
     /// of all. With `pids`, both must hold.
     pub comms: Vec<String>,
@@ -75,6 +78,7 @@ impl Request {
             cpus,
             pids: Vec::new(),
             follow_children: false,
+            threads_alone: false,
             comms: Vec::new(),
             syscalls: Vec::new(),
             buffer: 8 << 20,

@@ -42,6 +42,11 @@ impl StartError {
             {
                 lacking()
             }
+            // 5.10 limits the values of a map as kmalloc does (kernel/bpf/arraymap.c). It also
+            // lacks the atomic additions of the programs, which came with 5.12.
+            LoadError::Map { why: refusal, .. } if refusal.raw_os_error() == Some(libc::E2BIG) => {
+                (why.to_string(), Some("use Linux 5.12 or newer, or smaller buffers".to_owned()))
+            }
             _ => (why.to_string(), None),
         };
         StartError::Backend { backend, why, remedy }

@@ -14,7 +14,7 @@ mod site;
 mod spec;
 
 pub use kernel::{is_of_kernel, resolve_in_kernel};
-pub use object::{Function, Object};
+pub use object::{Function, Object, executable};
 pub use place::{FunctionNames, Mappings, Place};
 pub use site::Site;
 pub use spec::Spec;

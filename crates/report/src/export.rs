@@ -39,7 +39,8 @@ pub use systress::{
 
 /// What a program says that cannot write Parquet.
 pub const WITHOUT_PARQUET: &str = "the feature `parquet` was left out when punctual was built, as \
-                                   ./x demo does; `./x build` makes the whole program";
+                                   ./x demo and ./x build --board do; `./x build` makes the whole \
+                                   program";
 
 /// A format to export to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

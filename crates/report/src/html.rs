@@ -56,6 +56,14 @@ pub const SIZE_LIMIT: usize = 5_000_000;
 /// Series beyond this are counted and not shown: twelve bundles of 64 CPUs fit.
 const MAX_SERIES: usize = 1_000;
 
+/// Whether this build makes pages.
+pub const BUILT: bool = cfg!(feature = "pages");
+/// What a program says that makes none.
+pub const WITHOUT_PAGES: &str = "this punctual makes no HTML pages (it was built without the \
+                                 feature `pages`, as ./x build --board does): copy the results \
+                                 to a machine with the whole program (./x build) and make the \
+                                 page there";
+
 /// One bundle of a report.
 #[derive(Clone, Debug)]
 pub struct ReportInput<'a> {
@@ -106,6 +114,9 @@ impl<'a> ReportInput<'a> {
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum HtmlError {
+    /// This build makes no pages.
+    #[error("{WITHOUT_PAGES}")]
+    LeftOut,
     /// No bundle was given.
     #[error("a report needs at least one bundle")]
     NoBundle,
@@ -235,6 +246,9 @@ pub fn report(inputs: &[ReportInput<'_>]) -> Result<String, HtmlError> {
 
 /// The same with another bound.
 pub fn report_within(inputs: &[ReportInput<'_>], limit: usize) -> Result<String, HtmlError> {
+    if !BUILT {
+        return Err(HtmlError::LeftOut);
+    }
     if inputs.is_empty() {
         return Err(HtmlError::NoBundle);
     }

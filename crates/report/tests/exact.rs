@@ -2,7 +2,7 @@
 
 use punctual_bundle::Bundle;
 use punctual_bundle::exact::ExactDocument;
-use punctual_bundle::hunt::Required;
+use punctual_bundle::hunt::{HuntDocument, Required};
 use punctual_bundle::sections::{SectionsDocument, SectionsRun};
 use punctual_bundle::summary::VerdictWord;
 use punctual_report::terminal::{self, ShowOptions};
@@ -36,6 +36,7 @@ fn document() -> ExactDocument {
                 json!(["user mode", "do_exit", "free_pcppages_bulk"])),
             part("return", 2_000, 1_000, json!([["__schedule", 1_000]]), json!(["__schedule"])),
         ],
+        "lines": [{"line": "mm/page_alloc.c:1123", "function": "free_pcppages_bulk", "own": 1_400}],
         "functions": [{"name": "free_pcppages_bulk", "own": 1_500, "total": 2_000, "calls": 1}],
         "more": [{"function": "free_pcppages_bulk", "here": 1_500, "there": 20}],
         "calls": [
@@ -49,6 +50,23 @@ fn document() -> ExactDocument {
     let mut ordinary = sample.clone();
     ordinary["more"] = json!([]);
     ordinary["without"] = json!(0);
+    let difference = json!({
+        "against": "6.12", "kernel": "6.12.117\u{1b}[2J", "digest": "5349e7a7d3a1b801",
+        "pairs": [{
+            "of": "ordinary", "samples": 1, "here": 3_000, "there": 2_400, "same": 9,
+            "parts": [
+                {"kind": "irqs-disabled", "here": 2_000, "there": 0},
+                {"kind": "timer", "here": 0, "there": 1_300},
+                {"kind": "return", "here": 1_000, "there": 1_100},
+            ],
+            "functions": [
+                {"kind": "irqs-disabled", "function": "free_pcppages_bulk", "here": 1_500,
+                    "there": 0},
+                {"kind": "timer", "function": "</b>", "here": 0, "there": 1_300},
+                {"kind": "return", "function": "__schedule", "here": 1_000, "there": 1_100},
+            ],
+        }],
+    });
     let document = json!({
         "schema": "punctual-exact/1", "kernel": "6.1.0-test", "ns_per_instruction": 8,
         "digest": "26f535c261060000", "instructions": 1_453_768_064_u64, "cut": 0,
@@ -77,9 +95,63 @@ fn document() -> ExactDocument {
             "function": "vma_link_file", "by": "rwbase_write_lock", "count": 3, "total": 30_000,
             "context": "task", "longest": 20_000, "ended_in": "vma_link_file",
         }],
-        "findings": [],
+        "findings": [], "difference": difference,
     });
     serde_json::from_value(document).expect("a document")
+}
+
+/// The same compared with another kernel, and with source lines.
+fn compared() -> ExactDocument {
+    let difference = json!({
+        "against": "6.12", "kernel": "6.12.117\u{1b}[2J", "digest": "5349e7a7d3a1b801",
+        "pairs": [{
+            "of": "ordinary", "samples": 1, "here": 3_000, "there": 2_400, "same": 9,
+            "parts": [
+                {"kind": "irqs-disabled", "here": 2_000, "there": 0},
+                {"kind": "timer", "here": 0, "there": 1_300},
+                {"kind": "return", "here": 1_000, "there": 1_100},
+            ],
+            "functions": [
+                {"kind": "irqs-disabled", "function": "free_pcppages_bulk", "here": 1_500,
+                    "there": 0},
+                {"kind": "timer", "function": "</b>", "here": 0, "there": 1_300},
+                {"kind": "return", "function": "__schedule", "here": 1_000, "there": 1_100},
+            ],
+        }],
+    });
+    let line = json!({
+        "line": "mm/page_alloc.c:1123", "function": "free_pcppages_bulk", "own": 1_400,
+    });
+    let mut document = document();
+    document.worst[0].lines = vec![serde_json::from_value(line).expect("a line")];
+    document.difference = serde_json::from_value(difference).expect("a difference");
+    document
+}
+
+#[test]
+fn what_differs_on_another_kernel_is_shown_by_part_and_function() {
+    let options = ShowOptions { width: 80, ..ShowOptions::default() };
+    let text = terminal::exact(&compared(), 5, &options);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    for shown in [
+        "instructions by source line: mm/page_alloc.c:1123 1,400 (free_pcppages_bulk)",
+        "difference to 6.12 (kernel 6.12.117",
+        "an ordinary sample of each: instructions by part",
+        "an ordinary sample of each: functions that differ",
+        "functions by part: 1 only here, 1 only there, 0 with more, 1 with fewer, 9 equal",
+    ] {
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(shown), "{shown}: {text}");
+    }
+    let row = |first: &str, last: [&str; 3]| {
+        let found = text.lines().filter(|line| line.trim().starts_with(first));
+        found.map(|line| line.split_whitespace().collect::<Vec<_>>()).any(|it| it.ends_with(&last))
+    };
+    assert!(row("interrupts disabled", ["2,000", "–", "+2,000"]), "{text}");
+    assert!(row("timer not expired", ["–", "1,300", "-1,300"]), "{text}");
+    assert!(row("all", ["3,000", "2,400", "+600"]), "{text}");
+    assert!(row("__schedule", ["1,000", "1,100", "-100"]), "{text}");
+    assert!(!text.contains('\u{1b}'), "{text:?}");
 }
 
 fn sections() -> SectionsDocument {
@@ -138,10 +210,54 @@ fn on_the_page_with_its_drawing() {
     let bundle = bundle("good");
     let summary = punctual_analyze::summarize(&bundle);
     let input =
-        html::ReportInput { exact: Some(document()), ..html::ReportInput::of(&bundle, &summary) };
+        html::ReportInput { exact: Some(compared()), ..html::ReportInput::of(&bundle, &summary) };
     let page = html::report(&[input]).expect("a page");
     let section = page.split("id=\"exact\"").nth(1).expect("a section of it");
     let section = section.split("</section>").next().expect("its end");
     assert!(section.contains("free_pcppages_bulk") && section.contains("<rect"), "{section}");
+    assert!(section.contains("page_alloc.c:1123 1,400"), "{section}");
+    // Both tables of the difference, with a function that is on one way alone.
+    assert!(section.contains("difference to 6.12") && section.contains("-1,300"), "{section}");
     assert!(!section.contains("<script>") && !section.contains("</b>"), "{section}");
+}
+
+/// A search whose kernels ended in three ways, one of them twice.
+fn search() -> HuntDocument {
+    let failure = |what: &str, why: &str, trials: u64, trial: u64| {
+        json!({
+            "what": what, "why": why, "trials": trials, "trial": trial,
+            "loads": ["sh -c 'echo c >/proc/sysrq-trigger'", "stress-ng --vm 1 --quiet"],
+            "file": format!("found/failed-0{trial}-{what}.toml"),
+            "console": "trials/cells/a/r1.failed/console.log",
+        })
+    };
+    let document = json!({
+        "schema": "punctual-hunt/2", "kernel": "6.1", "ns_per_instruction": 8,
+        "measured_ns": 200_000_000, "seed": 1, "loads": 2, "surveyed": 2, "least_percent": 90,
+        "trials": [], "worst": null, "causes": [], "more_causes": 0, "against": [], "required": [],
+        "failures": [
+            failure("panic", "the guest's kernel panicked: <b>sysrq\u{1b}[2J", 2, 1),
+            failure("hang", "the guest was still running the job", 1, 2),
+            failure("out-of-memory", "the virtual machine's memory ran out", 1, 3),
+        ],
+    });
+    serde_json::from_value(document).expect("a document")
+}
+
+#[test]
+fn failures_of_a_search_in_terminal_page_and_junit() {
+    let options = ShowOptions { width: 80, ..ShowOptions::default() };
+    let text = terminal::hunt(&search(), "hunt", &options);
+    insta::assert_snapshot!(text);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let page = html::hunt(&search(), "hunt").expect("a page");
+    let mut junit = Vec::new();
+    export::write_junit_of_hunt(&search(), &mut junit).expect("a Vec takes it");
+    let junit = String::from_utf8(junit).expect("text");
+    for words in ["kernel panic", "hang", "out of memory", "console.log"] {
+        assert!(page.contains(words) && junit.contains(words), "{words}: {junit}");
+    }
+    assert!(junit.contains("errors=\"3\""), "{junit}");
+    assert!(!page.contains("<b>sysrq") && !junit.contains("<b>sysrq"), "{junit}");
+    assert!(page.contains("failed-01-panic.toml"), "{page}");
 }

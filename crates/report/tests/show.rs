@@ -26,6 +26,26 @@ fn wide(width: usize) -> ShowOptions {
 }
 
 #[test]
+fn of_many_series_the_worst_are_shown_first() {
+    let bundle = bundle("good");
+    let mut summary = summarize(&bundle);
+    summary.phases.truncate(1);
+    let series = &mut summary.phases[0].series;
+    series.truncate(1);
+    for number in 1..256 {
+        let mut one = series[0].clone();
+        one.name = format!("timer/cpu{number}");
+        one.max = Some(1_000 * number);
+        series.push(one);
+    }
+    let text = show(&summary, &[], &wide(80));
+    let place = |name: &str| text.find(&format!("  {name} ")).unwrap_or(usize::MAX);
+    assert!(place("timer/cpu255") < place("timer/cpu254"), "{text}");
+    assert!(place("timer/cpu224") < usize::MAX && place("timer/cpu223") == usize::MAX, "{text}");
+    assert!(text.contains("and 224 more: see --json"), "{text}");
+}
+
+#[test]
 fn a_good_run() {
     insta::assert_snapshot!(shown("good", &wide(110)), @r#"
     quickstart  2026-11-21 08:00:00 UTC

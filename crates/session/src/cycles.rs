@@ -10,6 +10,7 @@ mod facts;
 mod findings;
 mod holders;
 pub mod kept;
+mod monitors;
 mod namespace;
 mod options;
 mod practice;
@@ -29,6 +30,7 @@ pub use options::CycleOptions;
 use crate::exit::Failure;
 use crate::flight::{Flight, Watched, Whose};
 use crate::request;
+use monitors::Monitors;
 use namespace::NamespaceIds;
 use punctual_analyze::SeriesView;
 use punctual_analyze::cycles::lint::HostFacts;
@@ -40,7 +42,7 @@ use punctual_core::event::Tid;
 use punctual_core::{Clock, Fact, Finding, MonotonicNs, Nanos};
 use punctual_host::environment::Environment;
 use punctual_host::files::Root;
-use punctual_record::attach::{AttachCost, Attacher};
+use punctual_record::attach::{AttachCost, CycleRecorder};
 use punctual_record::symbols::FunctionNames;
 use punctual_sys::clock;
 use recent::Recent;
@@ -64,7 +66,8 @@ pub struct Cycles {
     execs: Vec<(u32, MonotonicNs)>,
     calls: CallNames,
     findings: Vec<Finding>,
-    attacher: Attacher,
+    attacher: CycleRecorder,
+    monitors: Monitors,
     cost: Fact<AttachCost>,
     host: HostFacts,
     /// Records that are not older than the last round.
@@ -84,7 +87,7 @@ pub struct Drained {
     pub begun: bool,
 }
 
-fn attacher() -> Result<Attacher, Failure> {
+fn attacher() -> Result<CycleRecorder, Failure> {
     if namespace::is_inner(std::fs::read_link("/proc/self/ns/pid").ok().as_deref()) {
         return Err(Failure::refused(
             "the cycles of programs cannot be measured here: punctual runs in a PID namespace, and \
@@ -93,7 +96,7 @@ fn attacher() -> Result<Attacher, Failure> {
         ));
     }
     let cpus = request::online_cpus()?;
-    Attacher::start(&cpus, true).map_err(|why| {
+    CycleRecorder::start(&cpus, true).map_err(|why| {
         Failure::refused(format!("the cycles of programs cannot be measured here: {why}"))
     })
 }
@@ -116,6 +119,7 @@ impl Cycles {
             findings: attacher.findings.clone(),
             cost: attacher.cost(),
             attacher,
+            monitors: Monitors::start(&Root::system(), &request::online_cpus()?),
             host: facts::of_host(&Root::system(), environment),
             later: Vec::new(),
             left_out: 0,
@@ -126,13 +130,14 @@ impl Cycles {
     }
 
     /// What watches, and what is to be watched is passed to.
-    pub fn attacher(&self) -> &Attacher {
+    pub fn attacher(&self) -> &CycleRecorder {
         &self.attacher
     }
 
     /// Takes what the kernel has. `ended`: nothing will follow.
     pub fn drain(&mut self, ended: bool, place: &mut SeriesPlace<'_>) -> Drained {
         let until = clock::monotonic();
+        self.monitors.drain();
         let mut records = std::mem::take(&mut self.later);
         self.attacher.drain(&mut |cycle| records.push(cycle));
         // Whatever lies within a cycle was recorded before it.
@@ -300,6 +305,8 @@ impl Cycles {
         let stacks_lost = self.attacher.lost_stacks() + self.stacks_lost;
         let phase = &self.options.phase;
         all.extend(findings::not_shown(phase, self.attacher.refused(), stacks_lost));
+        let label = |tid| self.all().find(|one| one.tid() == tid)?.label();
+        all.extend(self.monitors.findings(phase, label));
         all.extend(self.without_thread());
         all
     }

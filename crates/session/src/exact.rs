@@ -1,17 +1,20 @@
 //! The exact explanation: a run in virtual time is repeated from the files it was made of, with a
 //! plugin in QEMU that sees every instruction.
 
+mod programs;
+
+pub(crate) use programs::Programs;
+
 use crate::exit::Failure;
 use crate::interrupts::Interrupts;
 use crate::messages::Listener;
 use punctual_analyze::exact::Exact;
 use punctual_analyze::exact::dump::Dump;
-use punctual_analyze::exact::symbols::KernelSymbols;
 use punctual_bundle::Bundle;
 use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
 use punctual_core::Nanos;
 use punctual_lab::exact::{Part, Replay, Wanted};
-use punctual_lab::{Control, Guest, GuestResult, LabError, Outcome};
+use punctual_lab::{Arch, Control, Guest, GuestResult, LabError, Outcome};
 use std::fs;
 use std::path::Path;
 
@@ -29,13 +32,22 @@ pub const WORST: usize = 20;
 /// Those of them that are shown one by one.
 pub const SHOWN: usize = 5;
 
+/// What is wanted of an explanation.
+#[derive(Clone, Copy, Debug)]
+pub struct HowMuch {
+    /// So many of the worst samples.
+    pub worst: usize,
+    /// Source lines, where there is debug information.
+    pub lines: bool,
+}
+
 /// Replays the run of a bundle, and writes what was found into it.
 ///
 /// # Errors
 /// It is no run in virtual time whose files are kept here; the replay differs.
 pub fn explain(
     bundle: &Bundle,
-    worst: usize,
+    wanted: HowMuch,
     messages: Listener,
 ) -> Result<ExactDocument, Failure> {
     let target = bundle.manifest.target.as_ref();
@@ -62,7 +74,7 @@ pub fn explain(
     let place = tempfile::Builder::new().prefix("punctual-exact-").tempdir();
     let place =
         place.map_err(|why| Failure::failed(format!("cannot create a directory: {why}")))?;
-    let worst = worst.min(WORST_MAX);
+    let worst = wanted.worst.min(WORST_MAX);
     let (result, dump) = replay
         .run(&symbols, samples(worst), place.path(), &mut watch)
         .map_err(|why| Failure::of_lab(&why))?;
@@ -79,15 +91,17 @@ pub fn explain(
     }
     say("following the calls");
     let kernel = result.release.unwrap_or_default();
-    write(bundle, &dump, &symbols.kallsyms, &kernel, &digest, worst)
+    let seen = Seen { dump: &dump, kallsyms: &symbols.kallsyms, vdso: &symbols.vdso };
+    seen.write(bundle, &kernel, &digest, HowMuch { worst, ..wanted })
 }
 
 fn samples(worst: usize) -> Wanted {
     Wanted { worst: worst as u32 + WARM_UP, ordinary: ORDINARY, part: Part::Samples }
 }
 
-/// What the plugin wrote, and the kernel's symbols, in the directory of a run that was seen.
-const SEEN: [&str; 3] = ["exact.bin", "kallsyms", "release"];
+/// What the plugin wrote, the kernel's symbols, and its vDSO, in the directory of a run that was
+/// seen.
+const SEEN: [&str; 4] = ["exact.bin", "kallsyms", "vdso", "release"];
 
 /// Runs a guest with every instruction seen; what was seen is put into `place` beside its results.
 pub fn run(
@@ -95,11 +109,21 @@ pub fn run(
     place: &Path,
     watch: &mut dyn FnMut(punctual_lab::Progress) -> Control,
 ) -> Result<GuestResult, LabError> {
+    if guest.kernel.arch != Arch::Amd64 {
+        // Their digests were never compared with and without.
+        let message = "samples of arm64 guests are not explained by instruction; `punctual \
+                       sections` lists the sections of their kernels";
+        return Err(LabError::Request(message.to_owned()));
+    }
     let replay = Replay::of(guest.prepared()?)?.within(guest.timeout);
     let symbols = replay.symbols(watch)?;
     let (result, dump) = replay.run(&symbols, samples(WORST), place, watch)?;
+    if dump.is_empty() {
+        return Ok(result);
+    }
     let release = result.release.clone().unwrap_or_default().into_bytes();
-    for (name, bytes) in SEEN.iter().zip([dump, symbols.kallsyms.into_bytes(), release]) {
+    let all = [dump, symbols.kallsyms.into_bytes(), symbols.vdso, release];
+    for (name, bytes) in SEEN.iter().zip(all) {
         let path = place.join(name);
         fs::write(&path, bytes).map_err(|source| LabError::Io { action: "write", path, source })?;
     }
@@ -109,28 +133,47 @@ pub fn run(
 /// Writes what was seen of a run into its bundle, if the run came so far.
 pub fn write_seen(directory: &Path, place: &Path) -> Result<(), Failure> {
     let read = |name: &str| fs::read(place.join(name)).ok();
-    let [Some(dump), Some(kallsyms), Some(release)] = SEEN.map(read) else { return Ok(()) };
+    let [Some(dump), Some(kallsyms), Some(vdso), Some(release)] = SEEN.map(read) else {
+        return Ok(());
+    };
     let bundle = Bundle::open(directory).map_err(Failure::failed)?;
     let Some(digest) = punctual_analyze::summarize(&bundle).digest else { return Ok(()) };
     let kallsyms = String::from_utf8_lossy(&kallsyms);
     let release = String::from_utf8_lossy(&release);
-    write(&bundle, &dump, &kallsyms, &release, &digest, WORST)?;
+    let seen = Seen { dump: &dump, kallsyms: &kallsyms, vdso: &vdso };
+    seen.write(&bundle, &release, &digest, HowMuch { worst: WORST, lines: false })?;
     Ok(())
 }
 
-/// Follows the calls in what the plugin wrote, and writes what was found into the bundle.
-fn write(
-    bundle: &Bundle,
-    dump: &[u8],
-    kallsyms: &str,
-    kernel: &str,
-    digest: &str,
-    worst: usize,
-) -> Result<ExactDocument, Failure> {
-    let dump = Dump::parse(dump).map_err(Failure::failed)?;
-    let exact = Exact::of(&dump, &KernelSymbols::parse(kallsyms), INSN);
-    let document = exact.document(bundle, kernel, digest, INSN, worst);
-    let member = bundle.member(EXACT_MEMBER).with_extension("json");
-    member.replace_json(&document).map_err(Failure::failed)?;
-    Ok(document)
+/// What was seen of a run.
+struct Seen<'a> {
+    dump: &'a [u8],
+    kallsyms: &'a str,
+    vdso: &'a [u8],
+}
+
+impl Seen<'_> {
+    /// Follows the calls in what the plugin wrote, and writes what was found into the bundle.
+    fn write(
+        &self,
+        bundle: &Bundle,
+        kernel: &str,
+        digest: &str,
+        wanted: HowMuch,
+    ) -> Result<ExactDocument, Failure> {
+        let dump = Dump::parse(self.dump).map_err(Failure::failed)?;
+        let made_of = bundle.manifest.target.as_ref().and_then(|target| target.made_of.as_ref());
+        let programs = Programs::of(made_of, self.vdso);
+        let mut names = programs.names(&dump, self.kallsyms);
+        let findings = match wanted.lines {
+            true => programs.add_lines(&mut names, &dump, kernel),
+            false => Vec::new(),
+        };
+        let exact = Exact::of(&dump, &names, INSN);
+        let mut document = exact.document(bundle, kernel, digest, INSN, wanted.worst);
+        document.findings.extend(findings);
+        let member = bundle.member(EXACT_MEMBER).with_extension("json");
+        member.replace_json(&document).map_err(Failure::failed)?;
+        Ok(document)
+    }
 }

@@ -32,7 +32,7 @@ use std::time::Duration;
 use watch::{Watch, WatchCommand};
 
 /// What all windows of a run may take in the bundle.
-const ROOM: Bytes = Bytes::mib(256);
+pub(crate) const ROOM: Bytes = Bytes::mib(256);
 /// How long the controller thread waits for the last poll of a phase.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -208,12 +208,14 @@ impl Flight {
 const DIED: &str = "the flight recorder thread died; this is a bug. The windows written until \
                     then are in the bundle";
 
+/// How the error begins of a system that has no flight recorder.
+pub(crate) const NOT_EXPLAINED: &str = "the worst samples cannot be explained here: ";
+
 fn start_recorder(request: Request) -> Result<Recorder, Failure> {
     Recorder::start(request).map_err(|why| match why {
         why @ StartError::Request(_) => Failure::refused(why),
         why => Failure::refused(format!(
-            "the worst samples cannot be explained here: {why}\nto measure without explanations, \
-             remove --explain or [explain]"
+            "{NOT_EXPLAINED}{why}\nto measure without explanations, remove --explain or [explain]"
         )),
     })
 }

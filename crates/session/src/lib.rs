@@ -22,6 +22,7 @@ pub mod continuing;
 pub mod counted;
 pub mod cycles;
 pub mod exact;
+pub mod exact_difference;
 pub mod exit;
 pub mod explained;
 pub mod flight;

@@ -28,7 +28,7 @@ pub use series::SeriesRun;
 
 use crate::cycles::Cycles;
 use crate::exit::Failure;
-use crate::flight::Flight;
+use crate::flight::{self, Flight};
 use crate::interrupts::Interrupts;
 use crate::machine;
 use crate::messages::Listener;
@@ -182,10 +182,22 @@ fn companions(
 ) -> Result<Vec<Box<dyn Companion>>, Failure> {
     let (bundle, cpus) = (writer.directory(), &plan.controller_cpus);
     let record = |record| Recording::start(bundle, Wanted::of(record, cpus));
-    let recording = plan.record.as_ref().map(record).transpose()?;
+    let mut recording = plan.record.as_ref().map(record).transpose()?;
     let explain = plan.explain.as_ref().filter(|explain| explain.worst > 0);
-    let fly = |explain| Flight::start(bundle, explain, request::online_cpus()?, cpus);
-    let flight = explain.map(fly).transpose()?;
+    let mut flight = None;
+    if let Some(explain) = explain {
+        let online = request::online_cpus()?;
+        match Flight::start(bundle, explain, online.clone(), cpus) {
+            Ok(started) => flight = Some(started),
+            Err(why) if plan.record.is_none() => {
+                let wanted = Wanted::instead_of_flight(explain, online, cpus, flight::ROOM.0);
+                let Ok(started) = Recording::start(bundle, wanted) else { return Err(why) };
+                recording = Some(started);
+                findings.push(recorded_instead(&why));
+            }
+            Err(why) => return Err(why),
+        }
+    }
     let accounting = accounting::State::start(plan, findings);
     let hook = |command: &String| ViolationHook::new(command.clone(), bundle);
     let metrics = metrics.map(|file| RunMetrics(file, plan.name.clone()));
@@ -199,6 +211,19 @@ fn companions(
         metrics.map(boxed),
     ];
     Ok(all.into_iter().flatten().collect())
+}
+
+/// The finding for a run whose worst samples are explained from a recording.
+fn recorded_instead(why: &Failure) -> Finding {
+    let message = format!(
+        "the flight recorder is unavailable: all kernel events are recorded, of which the newest \
+         {} are kept; the worst samples among these are explained",
+        flight::ROOM
+    );
+    let why = why.render(false);
+    let why = why.lines().next().unwrap_or_default();
+    Finding::new("explained-from-recording", Severity::Advice, "explain", message)
+        .evidence(why.strip_prefix(flight::NOT_EXPLAINED).unwrap_or(why))
 }
 
 fn boxed<C: Companion + 'static>(companion: C) -> Box<dyn Companion> {

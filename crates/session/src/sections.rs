@@ -1,7 +1,7 @@
 //! A kernel's sections that are not preemptible, as far as a run reaches them: any command in a
 //! guest, its boot, or the measurement of a bundle.
 
-use crate::exact::{self, INSN};
+use crate::exact::{self, HowMuch, INSN, Programs};
 use crate::exit::Failure;
 use crate::hunt::require::Require;
 use crate::interrupts::Interrupts;
@@ -11,14 +11,13 @@ use crate::targets::vm::{kernel, named, preemption_word};
 use punctual_analyze::exact::Exact;
 use punctual_analyze::exact::document::SECTIONS;
 use punctual_analyze::exact::dump::Dump;
-use punctual_analyze::exact::symbols::KernelSymbols;
 use punctual_bundle::Bundle;
 use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
 use punctual_bundle::sections::{SECTIONS_SCHEMA, SectionsDocument, SectionsRun};
 use punctual_core::{Finding, Severity};
 use punctual_host::environment;
 use punctual_host::files::Root;
-use punctual_lab::exact::{MARK_PORT, Part, Replay, Wanted};
+use punctual_lab::exact::{Part, Replay, Wanted, mark};
 use punctual_lab::{Accel, Arch, Control, Guest, GuestFile, Job, Outcome};
 use punctual_plan::{Acceleration, Architecture, VmPlan};
 use std::collections::BTreeSet;
@@ -68,7 +67,8 @@ pub fn of_guest(
     let place = tempfile::Builder::new().prefix("punctual-sections-").tempdir();
     let place =
         place.map_err(|why| Failure::failed(format!("cannot create a directory: {why}")))?;
-    let replay = Replay::of(guest.prepared().map_err(of_lab)?).map_err(of_lab)?;
+    let made_of = guest.prepared().map_err(of_lab)?;
+    let replay = Replay::of(made_of.clone()).map_err(of_lab)?;
     let replay = replay.within(guest.timeout);
     say("reading the kernel's symbols");
     let symbols = replay.symbols(&mut watch).map_err(of_lab)?;
@@ -85,7 +85,8 @@ pub fn of_guest(
     let dump = Dump::parse(&dump).map_err(Failure::failed)?;
     // Those of modules that the command loaded, too.
     let names = fs::read_to_string(place.path().join("kallsyms")).unwrap_or(symbols.kallsyms);
-    let exact = Exact::of(&dump, &KernelSymbols::parse(&names), INSN);
+    let programs = Programs::of(Some(&made_of), &symbols.vdso);
+    let exact = Exact::of(&dump, &programs.names(&dump, &names), INSN);
     let run = match work {
         Work::Boot => SectionsRun::Boot,
         Work::Command { words, .. } => {
@@ -118,7 +119,7 @@ pub fn of_bundle(bundle: &Bundle, messages: Listener) -> Result<SectionsDocument
     let kept: Option<ExactDocument> = bundle.document(EXACT_MEMBER).map_err(Failure::failed)?;
     let exact = match kept.filter(|exact| exact.measured > 0) {
         Some(exact) => exact,
-        None => exact::explain(bundle, exact::WORST, messages)?,
+        None => exact::explain(bundle, HowMuch { worst: exact::WORST, lines: false }, messages)?,
     };
     let kernel = bundle.manifest.target.as_ref().and_then(|target| target.kernel.as_ref());
     Ok(SectionsDocument {
@@ -162,7 +163,7 @@ fn guest(vm: &VmPlan, work: &Work) -> Result<Guest, Failure> {
             let found =
                 find_program(name).map_err(|why| Failure::refused(format!("{name}: {why}")))?;
             let programs = programs_of(&found, arguments);
-            let script = script(&found, arguments, &programs);
+            let script = script(&found, arguments, &programs, arch);
             (programs, script)
         }
     };
@@ -183,16 +184,21 @@ fn guest(vm: &VmPlan, work: &Work) -> Result<Guest, Failure> {
 }
 
 /// The command between two bytes that the plugin sees.
-fn script(program: &Path, arguments: &[String], programs: &BTreeSet<PathBuf>) -> String {
+fn script(
+    program: &Path,
+    arguments: &[String],
+    programs: &BTreeSet<PathBuf>,
+    arch: Arch,
+) -> String {
     let directories: BTreeSet<_> =
         programs.iter().filter_map(|program| program.parent()).map(Path::to_string_lossy).collect();
     let path: String =
         directories.iter().map(|dir| format!("{}:", shell_words::quote(dir))).collect();
     let program = program.to_string_lossy().into_owned();
     let command = shell_words::join(std::iter::once(&program).chain(arguments));
+    let mark = mark(arch);
     format!(
-        "{COPY_SYSTEM}export PATH={path}$PATH\nmark() {{ printf x | dd of=/dev/port bs=1 \
-         seek={MARK_PORT} conv=notrunc 2>/dev/null; }}\ncd \
+        "{COPY_SYSTEM}export PATH={path}$PATH\nmark() {{ {mark}; }}\ncd \
          /tmp\nmark\n{command}\nstatus=$?\nmark\ncat /proc/kallsyms \
          >/results/kallsyms\nexit $status\n"
     )

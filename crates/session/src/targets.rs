@@ -15,7 +15,7 @@ pub mod ssh;
 mod time;
 pub mod vm;
 
-pub use output::check_output;
+pub use output::{check_output, parent};
 pub use remote::{NO_REPEATS, NOT_EXACT, RemoteRun, Returned};
 pub use time::timebase;
 

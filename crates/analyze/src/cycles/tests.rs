@@ -1,6 +1,8 @@
 use super::*;
 use proptest::prelude::*;
-use punctual_core::cycle::{CallSet, DescriptorSet, TaskName};
+use punctual_core::cycle::{
+    Awaited, CallSet, Culprit, DescriptorSet, LockEvidence, LockHolder, TaskName,
+};
 use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
 
 const SLEEP: u32 = 1;
@@ -271,4 +273,45 @@ fn sleeps_until_an_instant_are_absolute_even_where_a_time_is_passed() {
     let found = inferred(&cycles);
     assert_eq!(found.kind, CycleKind::Absolute);
     assert!((found.period.unwrap() - Nanos(5_000_000)).ns().abs() < 1_000, "{found:?}");
+}
+
+#[test]
+fn what_delayed_a_cycle_is_what_took_longer_than_usual_and_who_took_half_of_that() {
+    let name = TaskName::default();
+    let (wake, run) = (Split::default(), Split::default());
+    let quiet = Cycle { wake, run, ..cycle((SLEEP, 1), WokenBy::Sleep, 0, 1_000, 0) };
+    let mut typical = Split::default();
+    typical.add(MainPart::Runqueue, Nanos(100));
+    typical.add(MainPart::OwnExecution, Nanos(5_000));
+    let found = |part, ns, cycle: Cycle| {
+        let mut run = Split::default();
+        run.add(MainPart::OwnExecution, Nanos(5_010));
+        run.add(part, Nanos(ns));
+        find_delay(&Cycle { run, ..cycle }, &typical)
+    };
+    let ran = |ns| Some(Culprit { tid: 9, name, time: Nanos(ns) });
+    let of = |part, ns, by: Option<u32>| {
+        Some(Delay { part, time: Nanos(ns), by: by.map(|tid| (tid, name)) })
+    };
+    let behind = |ns| found(MainPart::Runqueue, 1_100, Cycle { culprit: ran(ns), ..quiet });
+    assert_eq!(behind(500), of(MainPart::Runqueue, 1_000, Some(9)));
+    assert_eq!(behind(499), of(MainPart::Runqueue, 1_000, None), "it took less than half");
+    let holder = |ns| {
+        let (evidence, in_namespace) = (LockEvidence::Waker, false);
+        Some(LockHolder { tid: 6, name, evidence, in_namespace, waits: 1, time: Nanos(ns) })
+    };
+    let held = |ns| found(MainPart::Lock, 800, Cycle { holder: holder(ns), ..quiet });
+    assert_eq!(held(400), of(MainPart::Lock, 800, Some(6)));
+    assert_eq!(held(399), of(MainPart::Lock, 800, None));
+    let waits = |by, ns| {
+        let awaited = Some(Awaited { by, tid: 8, name, time: Nanos(ns) });
+        found(MainPart::Waiting, 600, Cycle { awaited, ..quiet })
+    };
+    assert_eq!(waits(WokenBy::Task, 300), of(MainPart::Waiting, 600, Some(8)));
+    assert_eq!(waits(WokenBy::Task, 299), of(MainPart::Waiting, 600, None));
+    assert_eq!(waits(WokenBy::Sleep, 600), of(MainPart::Waiting, 600, None), "a timer is no task");
+    // An interrupt has no task; and a cycle that took no longer than usual has no delay.
+    let irq = Cycle { culprit: ran(900), ..quiet };
+    assert_eq!(found(MainPart::Irq, 900, irq), of(MainPart::Irq, 900, None));
+    assert_eq!(find_delay(&quiet, &typical), None);
 }

@@ -5,8 +5,8 @@ use super::phases::Part;
 use super::{Exact, ExactSample};
 use punctual_bundle::Bundle;
 use punctual_bundle::exact::{
-    EXACT_SCHEMA, ExactCall, ExactDocument, ExactFunction, ExactPart, ExactSample as Document,
-    MoreThan,
+    EXACT_SCHEMA, ExactCall, ExactDocument, ExactFunction, ExactLine, ExactPart,
+    ExactSample as Document, MoreThan,
 };
 use punctual_core::{Finding, Nanos, Severity};
 
@@ -79,6 +79,7 @@ impl Exact {
             worst,
             ordinary: typical.map(|sample| self.sample(sample, bundle, None)),
             sections: self.sections.clone().longest(SECTIONS),
+            difference: None,
             findings,
         }
     }
@@ -129,6 +130,17 @@ impl Exact {
                     own: function.own,
                     total: function.total,
                     calls: function.calls,
+                })
+                .collect(),
+            lines: sample
+                .path
+                .lines
+                .iter()
+                .take(FUNCTIONS)
+                .map(|(line, function, own)| ExactLine {
+                    line: line.clone(),
+                    function: function.clone(),
+                    own: *own,
                 })
                 .collect(),
             more: more

@@ -17,13 +17,24 @@ pub struct Block {
     pub kind: Kind,
     /// Whether an interrupt or an exception enters the kernel with it.
     pub entry: bool,
+    /// Its first bytes, of code of a program; behind its end, and of the kernel's, 0.
+    pub code: [u8; CODE],
 }
+
+/// How many bytes of a block are known.
+pub const CODE: usize = 16;
 
 impl Block {
     /// Whether it is code of a program (the lower half of the addresses,
     /// Documentation/arch/x86/x86_64/mm.rst).
     pub fn is_user(&self) -> bool {
         self.pc >> 63 == 0
+    }
+
+    /// Its bytes, as far as they are known.
+    pub fn code(&self) -> &[u8] {
+        let known = if self.is_user() { usize::from(self.bytes).min(CODE) } else { 0 };
+        &self.code[..known]
     }
 }
 
@@ -183,7 +194,7 @@ pub struct Dump {
 #[error("what QEMU's plugin wrote cannot be read: {0}")]
 pub struct Malformed(&'static str);
 
-const MAGIC: &[u8; 8] = b"PEXACT3\0";
+const MAGIC: &[u8; 8] = b"PEXACT4\0";
 
 struct Reader<'a>(&'a [u8]);
 
@@ -233,7 +244,7 @@ impl Dump {
             [from.u64()?, from.u64()?, from.u64()?, from.u64()?, from.u64()?, from.u64()?];
         let [blocks, tasks, worst, ordinary, sections, longest] =
             [from.u32()?, from.u32()?, from.u32()?, from.u32()?, from.u32()?, from.u32()?];
-        let blocks = from.many(blocks, 16, block)?;
+        let blocks = from.many(blocks, 16 + CODE, block)?;
         let tasks = from.many(tasks, 32, task)?;
         let window = |from: &mut Reader<'_>| window(from, blocks.len(), tasks.len());
         let worst = from.many(worst, 40, window)?;
@@ -274,6 +285,7 @@ fn block(from: &mut Reader<'_>) -> Result<Block, Malformed> {
             _ => return Err(Malformed("a block ends in no known way")),
         },
         entry: from.array::<1>()?[0] != 0,
+        code: from.array()?,
     };
     match block.clock <= block.insns {
         true => Ok(block),
@@ -367,6 +379,7 @@ mod tests {
         for (pc, kind, entry) in [(0x1000_u64, 1_u8, 0_u8), (1 << 63, 5, 1)] {
             words(&mut bytes, &[pc]);
             bytes.extend([12, 0, 4, 0, 2, 0, kind, entry]);
+            bytes.extend([7; CODE]);
         }
         words(&mut bytes, &[77, 42]);
         bytes.extend(b"stress-ng\0\0\0\0\0\0\0");
@@ -385,6 +398,7 @@ mod tests {
         assert_eq!((read.insns, read.samples, read.lost), (900, 3, 3));
         assert_eq!(read.blocks[1].kind, Kind::Iret);
         assert!(read.blocks[1].entry && !read.blocks[1].is_user() && read.blocks[0].is_user());
+        assert_eq!((read.blocks[0].code(), read.blocks[1].code()), (&[7; 12][..], &[][..]));
         assert_eq!(read.tasks, [Task { tid: 42, comm: "stress-ng".into() }]);
         assert_eq!(
             read.worst[0].entries,

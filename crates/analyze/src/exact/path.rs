@@ -6,7 +6,7 @@
 //! takes the place of the one that jumped.
 
 use super::dump::{Block, Dump, Entry, Kind, Window};
-use super::symbols::KernelSymbols;
+use super::symbols::Names;
 use punctual_core::Nanos;
 use std::collections::HashMap;
 
@@ -16,7 +16,12 @@ const RETURN_DEPTH: usize = 64;
 /// An interrupt that waited enters within a block of the instruction that allows it.
 const BLOCK: u64 = 16;
 
-/// Code of a program, whose functions are not known.
+/// A stack of a program that is deeper has its innermost functions take each other's place: it may
+/// leave them in ways that are not seen (longjmp, coroutines).
+const USER_DEPTH: usize = 64;
+
+/// Code of a program: all of it, with what the kernel does for it; its own instructions are those
+/// whose function is not known.
 pub const USER: &str = "user mode";
 /// Kernel code without a symbol.
 const UNKNOWN: &str = "unknown function";
@@ -65,6 +70,9 @@ pub struct Path {
     pub calls: Vec<Call>,
     /// Which function ran when, without gap: the first instruction behind each, and its function.
     pub ran: Vec<(u64, String)>,
+    /// Instructions by source line and function, the most first, where lines are known: those of a
+    /// block are of the line of its first.
+    pub lines: Vec<(String, String, u64)>,
     /// Whether interrupts were off at the release.
     pub irqs_off: bool,
     /// What happened, in instructions from the release: interrupts' entries, switches of tasks.
@@ -91,13 +99,14 @@ struct Frame {
     /// Where it returns to; 0 for what a call did not begin.
     back: u64,
     interrupt: bool,
+    user: bool,
     begin: u64,
     own: u64,
 }
 
 /// Follows the blocks of a window.
 struct Follower<'a> {
-    symbols: &'a KernelSymbols,
+    names: &'a Names,
     stacks: HashMap<Option<usize>, Vec<Frame>>,
     task: Option<usize>,
     stack: Vec<Frame>,
@@ -109,15 +118,22 @@ struct Follower<'a> {
 }
 
 impl Follower<'_> {
-    fn name(&self, block: &Block) -> String {
-        match block.is_user() {
-            true => USER.to_owned(),
-            false => self.symbols.name(block.pc).unwrap_or(UNKNOWN).to_owned(),
-        }
+    fn name(&self, place: usize, block: &Block) -> String {
+        let name = match block.is_user() {
+            true => self.names.user.name(place).unwrap_or(USER),
+            false => self.names.kernel.name(block.pc).unwrap_or(UNKNOWN),
+        };
+        name.to_owned()
     }
 
     fn push(&mut self, function: String, back: u64, interrupt: bool) {
-        self.stack.push(Frame { function, back, interrupt, begin: self.at, own: 0 });
+        let begin = self.at;
+        self.stack.push(Frame { function, back, interrupt, user: false, begin, own: 0 });
+    }
+
+    fn push_user(&mut self, function: String, back: u64) {
+        let begin = self.at;
+        self.stack.push(Frame { function, back, interrupt: false, user: true, begin, own: 0 });
     }
 
     /// The topmost frame ended, or is taken off by a switch of tasks.
@@ -164,17 +180,19 @@ impl Follower<'_> {
     }
 
     /// The stack before this block runs, after one that ended so.
-    fn enter(&mut self, block: &Block, before: Option<&Block>) {
-        let name = self.name(block);
+    fn enter(&mut self, place: usize, block: &Block, before: Option<&Block>) {
+        let name = self.name(place, block);
         if block.entry {
-            return self.push(name, 0, true);
+            return self.push(name, 0, !is_syscall(before));
+        }
+        if block.is_user() {
+            return self.enter_user(name, block, before);
         }
         let end_of = |block: &Block| block.pc.wrapping_add(u64::from(block.bytes));
         match before.map(|before| (before.kind, before)) {
             // A call that only puts an address onto the stack is a jump.
             Some((Kind::Call, before))
                 if !before.is_user()
-                    && !block.is_user()
                     && !self.stack.last().is_some_and(|top| is_trampoline(&top.function)) =>
             {
                 return self.push(name, end_of(before), false);
@@ -184,25 +202,52 @@ impl Follower<'_> {
                 let interrupt = self.stack.iter().rposition(|frame| frame.interrupt);
                 self.pop_to(interrupt.unwrap_or(0));
             }
-            Some((Kind::Syscall, before)) if before.is_user() && !block.is_user() => {
+            Some((Kind::Syscall, before)) if before.is_user() => {
                 return self.push(name, 0, false);
             }
             _ => {}
         }
-        if block.is_user() && self.stack.first().is_none_or(|frame| frame.function != USER) {
-            self.pop_to(0);
-        } else if block.is_user() {
-            self.pop_to(1);
-        }
         match self.stack.last() {
             Some(top) if top.function == name => {}
             // A jump: the function that jumped is over, its place on the stack is not.
-            Some(top) => {
+            Some(top) if !top.user => {
                 let (back, interrupt) = (top.back, top.interrupt);
                 self.pop();
                 self.push(name, back, interrupt);
             }
-            None => self.push(name, 0, false),
+            _ => self.push(name, 0, false),
+        }
+    }
+
+    /// The same before a block of a program: what the kernel did for it is over.
+    fn enter_user(&mut self, name: String, block: &Block, before: Option<&Block>) {
+        let kernel = self.stack.iter().position(|frame| !frame.user);
+        self.pop_to(kernel.unwrap_or(self.stack.len()));
+        if self.stack.is_empty() {
+            self.push_user(USER.to_owned(), 0);
+        }
+        let deep = self.stack.len() > USER_DEPTH;
+        // Of code that is not known there is one frame in a row.
+        let unknown = self.stack.last().is_some_and(|top| top.function == USER);
+        let mut back = 0;
+        match before.filter(|before| before.is_user()) {
+            Some(before) if before.kind == Kind::Call && !deep && !(unknown && name == USER) => {
+                let back = before.pc.wrapping_add(u64::from(before.bytes));
+                return self.push_user(name, back);
+            }
+            Some(before) if before.kind == Kind::Return => self.back_to(block.pc),
+            _ => {}
+        }
+        if self.stack.last().is_some_and(|top| top.function == name) {
+            return;
+        }
+        if self.stack.len() > 1 {
+            back = self.stack.last().map_or(0, |top| top.back);
+            self.pop();
+        }
+        // What is not known is the program's own.
+        if self.stack.last().is_none_or(|top| top.function != name) {
+            self.push_user(name, back);
         }
     }
 
@@ -233,24 +278,24 @@ impl Follower<'_> {
 
 impl Path {
     /// The path of a window. `insn` is the time that an instruction takes.
-    pub fn of(dump: &Dump, window: &Window, symbols: &KernelSymbols, insn: Nanos) -> Path {
+    pub fn of(dump: &Dump, window: &Window, names: &Names, insn: Nanos) -> Path {
         let (arrival, all) = arrival(dump, window);
         let wanted = window.woke.saturating_sub(window.due).max(0) as u64 / insn.0.max(1) as u64;
         let (release, without) = release(dump, window, arrival, wanted);
         debug_assert!(arrival <= all);
-        Path { without, ..Path::between(dump, &window.entries, symbols, release, arrival) }
+        Path { without, ..Path::between(dump, &window.entries, names, release, arrival) }
     }
 
     /// The path from one instruction to another, of those in the entries.
     pub fn between(
         dump: &Dump,
         entries: &[Entry],
-        symbols: &KernelSymbols,
+        names: &Names,
         release: u64,
         arrival: u64,
     ) -> Path {
         let mut follower = Follower {
-            symbols,
+            names,
             stacks: HashMap::new(),
             task: None,
             stack: Vec::new(),
@@ -261,6 +306,7 @@ impl Path {
         };
         let mut path = Path { insns: arrival - release, ..Path::default() };
         let mut before: Option<&Block> = None;
+        let mut lines: HashMap<(&str, String), u64> = HashMap::new();
         for entry in entries {
             if follower.at >= arrival {
                 break;
@@ -268,12 +314,16 @@ impl Path {
             let event = match entry {
                 Entry::Block(place) => {
                     let block = &dump.blocks[*place];
-                    follower.enter(block, before);
-                    let event = block.entry.then_some(Event::Enter);
+                    follower.enter(*place, block, before);
+                    let event = (block.entry && !is_syscall(before)).then_some(Event::Enter);
                     let end = follower.at + u64::from(block.insns);
                     // Of a block across the release or the arrival only its part counts.
                     let own = end.min(arrival).saturating_sub(follower.at.max(release));
                     follower.run(own);
+                    let line = names.lines.get(place).filter(|_| own > 0);
+                    if let (Some(line), Some(top)) = (line, follower.stack.last()) {
+                        *lines.entry((line, top.function.clone())).or_default() += own;
+                    }
                     let at = follower.at;
                     follower.at = end;
                     before = Some(block);
@@ -302,6 +352,10 @@ impl Path {
         path.calls = follower.calls;
         path.ran = follower.ran;
         path.calls.sort_by_key(|call| (call.begin, call.depth));
+        let lines =
+            lines.into_iter().map(|((line, function), own)| (line.to_owned(), function, own));
+        path.lines = lines.collect();
+        path.lines.sort_by(|a, b| (b.2, &a.0, &a.1).cmp(&(a.2, &b.0, &b.1)));
         path
     }
 
@@ -387,6 +441,11 @@ pub struct Function {
     pub total: u64,
     /// How often it was entered.
     pub calls: u64,
+}
+
+/// Whether what enters the kernel next is a system call: arm64 has the same vectors for all.
+fn is_syscall(before: Option<&Block>) -> bool {
+    before.is_some_and(|before| before.kind == Kind::Syscall)
 }
 
 /// Where in a window the thread read the clock, in instructions: the last time in user mode (the

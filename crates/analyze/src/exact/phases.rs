@@ -12,7 +12,7 @@ pub struct Part {
     pub begin: u64,
     /// Instructions from the release to its end.
     pub end: u64,
-    /// The functions that took most of it, with their own instructions, the most first.
+    /// The functions that took it, with their own instructions, the most first.
     pub functions: Vec<(String, u64)>,
     /// The calls around the longest of them, from the outermost.
     pub stack: Vec<String>,
@@ -53,8 +53,8 @@ impl PartKind {
 /// The functions that mark a task for rescheduling (kernel/sched/core.c: resched_curr, and
 /// __resched_curr since 6.13).
 const RESCHED: [&str; 3] = ["resched_curr", "__resched_curr", "resched_curr_lazy"];
-/// How many functions a part names.
-const FUNCTIONS: usize = 5;
+/// How many functions a part names: all, of any kernel so far.
+const FUNCTIONS: usize = 1_000;
 
 /// The parts of a path that ends with this task.
 pub fn parts(path: &Path, task: Option<usize>) -> Vec<Part> {

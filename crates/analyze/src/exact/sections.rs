@@ -6,7 +6,7 @@
 
 use super::dump::{Dump, Entry, Section, SectionKind, Stretch};
 use super::path::{Path, USER};
-use super::symbols::KernelSymbols;
+use super::symbols::{KernelSymbols, Names};
 use punctual_bundle::exact::DisabledSection;
 
 /// Functions of the longest that are named.
@@ -65,7 +65,8 @@ fn is_of_scheduler(function: &str) -> bool {
 }
 
 /// The sections of a kind, the longest first.
-pub fn sections(dump: &Dump, symbols: &KernelSymbols, kind: SectionKind) -> Vec<DisabledSection> {
+pub fn sections(dump: &Dump, names: &Names, kind: SectionKind) -> Vec<DisabledSection> {
+    let symbols = &names.kernel;
     let mut found: Vec<(DisabledSection, Section)> = Vec::new();
     for section in dump.sections.iter().filter(|one| one.kind == kind && one.count > 0) {
         let Some((function, by)) = owner(symbols, section) else { continue };
@@ -102,7 +103,7 @@ pub fn sections(dump: &Dump, symbols: &KernelSymbols, kind: SectionKind) -> Vec<
                 && stretch.end - stretch.begin == section.longest
         };
         if let Some(stretch) = dump.longest.iter().find(place) {
-            describe(one, &path_of(dump, stretch, symbols));
+            describe(one, &path_of(dump, stretch, names));
         }
     }
     found.into_iter().map(|(one, _)| one).collect()
@@ -124,7 +125,7 @@ fn context(section: &Section) -> &'static str {
     }
 }
 
-fn path_of(dump: &Dump, stretch: &Stretch, symbols: &KernelSymbols) -> Path {
+fn path_of(dump: &Dump, stretch: &Stretch, names: &Names) -> Path {
     let insns = |entry: &Entry| match entry {
         Entry::Block(place) => u64::from(dump.blocks[*place].insns),
         _ => 0,
@@ -132,7 +133,7 @@ fn path_of(dump: &Dump, stretch: &Stretch, symbols: &KernelSymbols) -> Path {
     let all: u64 = stretch.entries.iter().map(insns).sum();
     // From the start of the entries.
     let at = |insns: u64| all.saturating_sub(stretch.at.saturating_sub(insns));
-    Path::between(dump, &stretch.entries, symbols, at(stretch.begin), at(stretch.end))
+    Path::between(dump, &stretch.entries, names, at(stretch.begin), at(stretch.end))
 }
 
 /// The calls around its start, and the functions that it took.

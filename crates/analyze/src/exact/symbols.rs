@@ -1,4 +1,39 @@
-//! The functions of a kernel by address.
+//! The functions of a kernel by address, and with them those of programs.
+
+use super::dump::{Dump, Entry};
+use super::programs::{Program, UserFunctions};
+use std::collections::HashMap;
+
+/// The functions of a run.
+pub struct Names {
+    /// Of the kernel, by address.
+    pub kernel: KernelSymbols,
+    /// Of programs, by block.
+    pub user: UserFunctions,
+    /// Source lines, by block; empty where they are not asked for.
+    pub lines: HashMap<usize, String>,
+}
+
+impl Names {
+    /// Of what the plugin wrote, with the kernel's symbols and the files of programs.
+    pub fn of(dump: &Dump, kernel: KernelSymbols, programs: &[Program]) -> Names {
+        let user = UserFunctions::find(&dump.blocks, &executed(dump), programs);
+        Names { kernel, user, lines: HashMap::new() }
+    }
+}
+
+/// The places of all blocks in windows, each once.
+pub fn executed(dump: &Dump) -> Vec<usize> {
+    let windows = dump.worst.iter().chain(&dump.ordinary).map(|window| &window.entries);
+    let all = windows.chain(dump.longest.iter().map(|stretch| &stretch.entries));
+    let mut seen = vec![false; dump.blocks.len()];
+    for entry in all.flatten() {
+        if let Entry::Block(place) = entry {
+            seen[*place] = true;
+        }
+    }
+    seen.iter().enumerate().filter_map(|(place, seen)| seen.then_some(place)).collect()
+}
 
 /// The functions of a kernel.
 pub struct KernelSymbols {

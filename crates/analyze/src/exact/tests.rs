@@ -1,12 +1,14 @@
 //! Paths of windows that are written by hand.
 
-use super::dump::{Block, Dump, Entry, Kind, Section, SectionKind, Stretch, Task, Window};
+use super::dump::{Block, CODE, Dump, Entry, Kind, Section, SectionKind, Stretch, Task, Window};
 use super::path::{Context, Path};
 use super::phases::{PartKind, parts};
+use super::programs::{Code, Program, UserFunctions};
 use super::sections::sections;
 use super::symbols::KernelSymbols;
 use super::*;
 use proptest::prelude::*;
+use std::collections::HashMap;
 
 const KERNEL: u64 = 0xffff_ffff_8100_0000;
 
@@ -28,9 +30,10 @@ const FUNCTIONS: [&str; 14] = [
     "last",
 ];
 
-fn symbols() -> KernelSymbols {
+fn names() -> Names {
     let line = |(place, name): (usize, &&str)| format!("{:x} T {name}\n", at(place, 0));
-    KernelSymbols::parse(&FUNCTIONS.iter().enumerate().map(line).collect::<String>())
+    let kernel = KernelSymbols::parse(&FUNCTIONS.iter().enumerate().map(line).collect::<String>());
+    Names { kernel, user: UserFunctions::default(), lines: HashMap::new() }
 }
 
 fn at(function: usize, offset: u64) -> u64 {
@@ -53,7 +56,8 @@ impl Script {
         let entry = pc == at(place_of("asm_sysvec_apic_timer_interrupt"), 0);
         let clock = if pc < KERNEL && kind == Kind::Plain { 10 } else { 0 };
         self.entries.push(Entry::Block(self.dump.blocks.len()));
-        self.dump.blocks.push(Block { pc, bytes: 40, insns: 10, clock, kind, entry });
+        let code = [0; CODE];
+        self.dump.blocks.push(Block { pc, bytes: 40, insns: 10, clock, kind, entry, code });
         self
     }
     fn kernel(&mut self, name: &str, offset: u64, kind: Kind) -> &mut Script {
@@ -72,7 +76,7 @@ impl Script {
             task: Some(0),
             entries: self.entries.clone(),
         };
-        (Path::of(&self.dump, &window, &symbols(), Nanos(8)), window)
+        (Path::of(&self.dump, &window, &names(), Nanos(8)), window)
     }
 }
 
@@ -208,7 +212,7 @@ fn with_sections() -> Dump {
 fn sections_are_of_the_function_that_means_them() {
     let dump = with_sections();
     let shown = |kind| {
-        let lines = sections(&dump, &symbols(), kind).into_iter().map(|one| {
+        let lines = sections(&dump, &names(), kind).into_iter().map(|one| {
             format!(
                 "{} by {:?} ({}): {} times, {}, longest {} to {}; [{}] {:?}",
                 one.function,
@@ -274,6 +278,64 @@ fn a_thunk_returns_into_the_function_that_it_jumps_to() {
     let depth =
         |name: &str| path.calls.iter().find(|call| call.function == name).map(|call| call.depth);
     assert_eq!((depth("do_syscall_64"), depth("free_pages")), (Some(0), Some(1)));
+}
+
+/// Code of a program at its address, in which no 16 bytes are twice.
+fn program_code() -> Vec<u8> {
+    (0..0x400_u64).map(|k| (k.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8).collect()
+}
+
+#[test]
+fn functions_of_programs_stand_below_what_the_kernel_does_for_them() {
+    let mut script = Script::default();
+    script
+        .block(0x1000, Kind::Call)
+        .block(0x1100, Kind::Syscall)
+        .kernel("entry_SYSCALL_64", 0, Kind::Call)
+        .kernel("do_syscall_64", 0, Kind::Sysret)
+        .block(0x1128, Kind::Return)
+        .block(0x1028, Kind::Call)
+        // A jump, as that of a stub to a library.
+        .block(0x1200, Kind::Plain)
+        .block(0x1100, Kind::Plain)
+        .block(0x9_0000, Kind::Plain);
+    let code = program_code();
+    for block in script.dump.blocks.iter_mut().filter(|block| block.pc < 0x9_0000) {
+        let at = block.pc as usize - 0x1000;
+        block.code = code[at..at + CODE].try_into().unwrap();
+    }
+    let functions = [(0x100, "loop"), (0, "main"), (0x200, "stub")];
+    let mut functions = functions.map(|(at, name)| (at, 0x100, name.to_owned())).to_vec();
+    functions.sort();
+    let program =
+        Program { name: "load".to_owned(), code: vec![Code { offset: 0, bytes: code }], functions };
+    let places: Vec<usize> = (0..script.dump.blocks.len()).collect();
+    let user = UserFunctions::find(&script.dump.blocks, &places, &[program]);
+    let (_, window) = script.sample(90);
+    let lines = [(0, "load.c:9"), (1, "load.c:3"), (7, "load.c:3")];
+    let lines = lines.map(|(place, line)| (place, line.to_owned())).into();
+    let path = Path::of(&script.dump, &window, &Names { user, lines, ..names() }, Nanos(8));
+    let shown: Vec<String> = path
+        .calls
+        .iter()
+        .map(|call| {
+            format!("{}{} {}..{}", "  ".repeat(call.depth), call.function, call.begin, call.end)
+        })
+        .collect();
+    insta::assert_snapshot!(shown.join("\n"), @"
+    user mode 0..90
+      load:main 0..90
+        load:loop 10..50
+          entry_SYSCALL_64 20..40
+            do_syscall_64 30..40
+        load:stub 60..70
+        load:loop 70..80
+        user mode 80..90
+    ");
+    let lines: Vec<String> =
+        path.lines.iter().map(|(line, function, own)| format!("{line} {function} {own}")).collect();
+    assert_eq!(lines, ["load.c:3 load:loop 20", "load.c:9 load:main 10"]);
+    assert_eq!(path.functions().iter().map(|function| function.own).sum::<u64>(), path.insns);
 }
 
 #[test]

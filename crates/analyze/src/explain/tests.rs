@@ -1,5 +1,7 @@
 //! Each cause from the events that a kernel records for it.
 
+mod mutants;
+
 use super::properties::check;
 use super::*;
 use crate::threads::Interrupt;
@@ -573,6 +575,44 @@ fn wake_ups_are_followed_back_to_an_interrupt() {
             (second, Wait::Sleep, Some(175), Waker::Interrupt(TIMER), 4),
         ]
     );
+}
+
+#[test]
+fn a_packet_is_followed_to_the_interrupt_of_its_device() {
+    const DEVICE: u32 = 27;
+    let begins = EventKind::SoftirqEntry { vector: 3 };
+    let ends = EventKind::SoftirqExit { vector: 3 };
+    let waking = EventKind::Waking { task: Tid(THREAD), prio: OWN, target: 0 };
+    let wakeup = EventKind::Wakeup { task: Tid(THREAD), prio: OWN, target: 0, new: false };
+    let delivered = |irq: bool| {
+        let mut events = vec![
+            switch(10, 0, (THREAD, OWN), TaskState::Sleeping, (0, LOWER)),
+            // The packet before it, which was for somebody else.
+            event(20, 0, 0, EventKind::IrqEntry { irq: 9 }),
+            event(22, 0, 0, EventKind::IrqExit { irq: 9, handled: true }),
+            event(23, 0, 0, begins),
+            event(25, 0, 0, ends),
+        ];
+        if irq {
+            events.push(event(200, 0, 0, EventKind::IrqEntry { irq: DEVICE }));
+            events.push(event(204, 0, 0, EventKind::IrqExit { irq: DEVICE, handled: true }));
+        }
+        events.extend([
+            event(210, 0, 0, begins),
+            event(230, 0, 0, waking),
+            event(231, 0, 0, wakeup),
+            event(240, 0, 0, ends),
+            switch(250, 0, (0, LOWER), TaskState::Preempted, (THREAD, OWN)),
+        ]);
+        explained(interval(100, 260, Kind::Interval), &events).wakeups
+    };
+    let [from_device] = delivered(true)[..] else { panic!("one step") };
+    assert_eq!(from_device.by, Waker::Interrupt(Interrupt::Soft(3)));
+    let delivery = MonotonicNs(210);
+    let irq = Some((DEVICE, MonotonicNs(200)));
+    assert_eq!(from_device.packet, Some(Packet { irq, delivery }));
+    let [local] = delivered(false)[..] else { panic!("one step") };
+    assert_eq!(local.packet, Some(Packet { irq: None, delivery }));
 }
 
 #[test]

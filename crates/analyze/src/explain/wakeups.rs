@@ -7,6 +7,11 @@ use crate::occupancy::interrupt_name;
 use crate::threads::{Interrupt, ThreadSpan, ThreadState, WakeMark};
 use punctual_core::{Event, EventKind, MonotonicNs, Names, Nanos, Tid};
 
+/// The softirq's vector (include/linux/interrupt.h).
+const NET_RX: u8 = 3;
+/// The events of a CPU that are searched for where a packet came from.
+const SEARCHED_EVENTS: usize = 512;
+
 /// A chain has at most this many steps.
 pub const STEPS: usize = 8;
 
@@ -25,8 +30,20 @@ pub struct WakeUp {
     pub cpu: u16,
     /// Who did.
     pub by: Waker,
+    /// How the packet came that it was woken for.
+    pub packet: Option<Packet>,
     /// The event that proves it, as a place in the events given.
     pub evidence: usize,
+}
+
+/// The way of a network packet to the socket that a thread waited at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Packet {
+    /// The device's interrupt, and when its handler began; `None` for one that a thread of this
+    /// machine sent, or where no interrupt came between this delivery and the one before.
+    pub irq: Option<(u32, MonotonicNs)>,
+    /// When the softirq NET_RX began that delivered it.
+    pub delivery: MonotonicNs,
 }
 
 /// What a thread waited for, as far as events of its own prove it.
@@ -130,8 +147,32 @@ fn step(context: &TraceContext, timeline: &ThreadTimeline, wake: &WakeMark) -> O
         at: wake.at,
         cpu: wake.cpu,
         by,
+        packet: packet(context, wake),
         evidence,
     })
+}
+
+/// The softirq that woke, and the last interrupt of a device before it, on its CPU: on PREEMPT_RT
+/// the interrupt's thread and with a backlog ksoftirqd run it, some time later.
+fn packet(context: &TraceContext, wake: &WakeMark) -> Option<Packet> {
+    if wake.interrupt != Some(Interrupt::Soft(NET_RX)) {
+        return None;
+    }
+    let here = context.on(wake.cpu);
+    let end = here.partition_point(|place| context.events[*place as usize].at <= wake.at);
+    let mut before = here[..end]
+        .iter()
+        .rev()
+        .take(SEARCHED_EVENTS)
+        .map(|place| &context.events[*place as usize]);
+    let is_entry = |event: &&Event| event.what == EventKind::SoftirqEntry { vector: NET_RX };
+    let delivery = before.find(is_entry)?.at;
+    let since = |event: &&Event| event.what != EventKind::SoftirqExit { vector: NET_RX };
+    let irq = before.take_while(since).find_map(|event| match event.what {
+        EventKind::IrqEntry { irq } => Some((irq, event.at)),
+        _ => None,
+    });
+    Some(Packet { irq, delivery })
 }
 
 /// The sleep that a wake-up ended.

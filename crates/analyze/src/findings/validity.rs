@@ -72,6 +72,12 @@ fn of_proof(proof: &Proof) -> Option<Finding> {
             "the partition was not in force as requested",
             "`punctual isolate status` shows what is in force; stop what else changes cpusets",
         ),
+        ProofWord::Load if proof.outcome == ProofOutcome::Waived => (
+            "load-starved",
+            Severity::Warning,
+            "a load was given hardly any CPU: others kept the CPUs busy",
+            "end what else runs there, or give the load CPUs of its own, and run again",
+        ),
         ProofWord::Load => (
             "load-not-working",
             Severity::Bad,

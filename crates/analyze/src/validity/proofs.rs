@@ -415,14 +415,23 @@ fn load(load: &LoadEvidence) -> Judgement {
         let how = load.ended.as_ref().map_or("it never ran".to_owned(), |how| format!("it {how}"));
         return fails(format!("it ran for {share:.0} % of its time: {how}"));
     }
-    let works = load.looks == 0
-        || load.looks.saturating_sub(load.idle_looks) as f64 / (load.looks as f64) >= WORKING;
-    if !works && !load.may_rest {
+    let most = |looks: u64| looks as f64 > (1.0 - WORKING) * load.looks as f64;
+    if most(load.idle_looks) && !load.may_rest {
         return fails(format!(
             "it idled: in {} of {} polls none of its processes had run (set `may_rest = true` for \
              a load that rests on purpose)",
             load.idle_looks, load.looks
         ));
+    }
+    // The CPUs were busy, although not with this load: two such runs are not to be compared.
+    if most(load.starved_looks + load.idle_looks) && !load.may_rest {
+        return (
+            ProofOutcome::Waived,
+            format!(
+                "in {} of {} polls its processes waited for a CPU that others kept busy",
+                load.starved_looks, load.looks
+            ),
+        );
     }
     let rested = match load.may_rest {
         true => format!("; it rested in {} of {} polls, as allowed", load.idle_looks, load.looks),

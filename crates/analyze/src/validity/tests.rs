@@ -9,7 +9,8 @@ use punctual_bundle::meta::REQUESTED_SCHEDULING;
 use punctual_bundle::state::State;
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{KernelEvidence, Outcome, RanOn, SeriesMeta};
-use punctual_core::{CpuSet, Fact, MonotonicNs, Nanos};
+use punctual_core::series::HDR_MAX;
+use punctual_core::{Clock, CpuSet, Fact, MonotonicNs, Nanos};
 
 /// A run of which everything is proved, of one series, with a requirement that its samples fulfil.
 struct Case {
@@ -440,12 +441,61 @@ fn a_proof_about_one_series_is_not_about_another() {
 }
 
 #[test]
+fn what_is_not_proved_keeps_series_from_being_compared_and_intervals_from_being_judged() {
+    let of = |proof, subject: &str, outcome| Validity {
+        proofs: vec![Proof { proof, subject: subject.into(), outcome, why: String::new() }],
+    };
+    let against = |proof, subject, outcome| {
+        of(proof, subject, outcome).against_comparing("p", "cpu0").is_some()
+    };
+    use ProofOutcome::{Fails, Holds, NotRecorded, Unknown, Waived};
+    for (outcome, is_against) in
+        [(Fails, true), (Unknown, true), (Waived, true), (Holds, false), (NotRecorded, false)]
+    {
+        assert_eq!(against(ProofWord::Affinity, "p/cpu0", outcome), is_against, "{outcome:?}");
+        assert!(!against(ProofWord::Affinity, "p/cpu1", outcome), "it is about another series");
+        assert!(!against(ProofWord::Recorder, RUN, outcome), "samples do not need events");
+    }
+    let gated = |proof| of(proof, RUN, Fails).gate_recording(Met).verdict;
+    assert_eq!(gated(ProofWord::Clock), Invalid);
+    // Each limit on intervals says itself what is missing of its events.
+    assert_eq!([ProofWord::Recorder, ProofWord::Samples].map(gated), [Met, Met]);
+}
+
+#[test]
+fn latencies_that_no_clock_can_show_make_the_run_invalid() {
+    let longest = |max: i64| {
+        let case = Case::but_all(|case| {
+            case.state.data.max = Some(Nanos(max));
+            case.meta.requirements = vec!["count > 5".into()];
+        });
+        case.words().2
+    };
+    let most = i64::try_from(HDR_MAX).unwrap_or(i64::MAX);
+    assert_eq!(longest(most), ValidityWord::Valid);
+    assert_eq!(longest(most + 1), ValidityWord::Invalid);
+    let early = |clock, below| {
+        let case = Case::but_all(|case| {
+            case.meta.clock = clock;
+            case.state.data.exact.below = below;
+        });
+        case.words().2
+    };
+    assert_eq!(early(Clock::Realtime, 1), ValidityWord::Invalid);
+    assert_eq!(early(Clock::Realtime, 0), ValidityWord::Valid);
+    // Of a clock that nobody can set an early sample is none of its faults.
+    assert_eq!(early(Clock::Monotonic, 1), ValidityWord::Valid);
+}
+
+#[test]
 fn every_finding_of_a_proof_is_born_once() {
     let ids = |case: &Case| -> Vec<String> {
         case.summary().findings.into_iter().map(|finding| finding.id).collect()
     };
     assert_eq!(ids(&proved()), Vec::<String>::new());
     assert_eq!(ids(&Case::but(|e| e.loads[0].idle_looks = 4)), ["load-not-working"]);
+    assert_eq!(ids(&Case::but(|e| e.loads[0].starved_looks = 3)), ["load-starved"]);
+    assert!(ids(&Case::but(|e| e.loads[0].starved_looks = 2)).is_empty());
     assert!(
         ids(&Case::but(|e| (e.loads[0].idle_looks, e.loads[0].may_rest) = (4, true))).is_empty()
     );

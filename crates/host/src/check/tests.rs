@@ -4,6 +4,7 @@ mod cases;
 mod document;
 mod hostile;
 mod hosts;
+mod nulls;
 
 use super::testing::{FakeFiles, ideal};
 use super::*;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Sees every translation block that a guest executes in virtual time, and keeps the blocks before
-// the end of its worst samples, and those of the longest sections with interrupts or preemption
-// disabled, and from need_resched to __schedule. QEMU loads it (-plugin); the guest does not
-// notice: virtual time counts the guest's instructions, and this adds none.
+// Sees every translation block that a guest (x86-64 or arm64) executes in virtual time, and keeps
+// the blocks before the end of its worst samples, and those of the longest sections with interrupts
+// or preemption disabled, and from need_resched to __schedule. QEMU loads it (-plugin); the guest
+// does not notice: virtual time counts the guest's instructions, and this adds none.
 //
 // What it writes is described in dump.rs, which reads it. Its bounds: RING blocks back from the end
 // of a sample or section, WINDOWS samples, SECTIONS places where sections begin, LONGEST of them
@@ -83,6 +83,7 @@ __attribute__((visibility("default"))) int qemu_plugin_version = 4;
 
 #define RING (1u << 23)
 #define BLOCKS (1u << 22)
+#define CODE 16
 #define TASKS 4096
 #define WINDOWS 64
 #define SECTIONS 65536
@@ -205,14 +206,19 @@ static struct {
 	size_t entry_count;
 	uint32_t comm_offset, pid_offset;
 	uint32_t keep, keep_ordinary;
-	uint64_t preempt_count; // its address below the CPU's own, or 0
-	uint64_t port; // the sections between two bytes that are written there
+	uint64_t preempt_count; // its address below the CPU's own, on arm64 the task's, or 0
+	uint64_t port; // the sections between two bytes that are written there, or two kills of it
 	bool all; // the sections of the whole run
 } options;
 
+// The first three arguments of functions, which the marker has too; what x86 needs beside them; and
+// of arm64 all general registers and the saved state of the processor.
 static struct {
-	struct reg *rdi, *rsi, *rdx, *rsp, *r11;
+	struct reg *first, *second, *third;
+	struct reg *rsp, *r11;
+	struct reg *x[31], *spsr;
 } regs;
+static bool is_arm;
 static struct glib_array *bytes;
 
 static uint64_t insns; // executed before the current block
@@ -220,6 +226,7 @@ static uint32_t *ring;
 static uint64_t head;
 
 static struct block *blocks;
+static uint8_t (*codes)[CODE]; // their first bytes, of programs
 static uint32_t block_count;
 static uint32_t *block_index; // by hash, 0: free, else place + 1
 static uint64_t blocks_lost;
@@ -276,6 +283,7 @@ static uint32_t preempt_count;
 static bool preempt_count_known;
 static bool idle;
 static bool need_resched;
+static uint64_t task_pointer; // the current one, where its count is its own
 
 static void fail(const char *why)
 {
@@ -493,7 +501,9 @@ static void enter(const struct block *block)
 	if (block->entry) {
 		if (!(last.pc & KERNEL))
 			pop_to(0);
-		push(last.pc & ~KERNEL);
+		// arm64 enters by the same vectors for a system call, which interrupts nothing.
+		if (last.kind != SYSCALL)
+			push(last.pc & ~KERNEL);
 	} else if (!(block->pc & KERNEL)) {
 		if (stack->depth)
 			pop_to(0);
@@ -660,14 +670,40 @@ static void on_sysret(unsigned cpu, void *place)
 	(void)cpu;
 }
 
+// What the processor's state was before the exception (Arm ARM, SPSR_EL1): bit 7 masks interrupts.
+static void masked_by(uint64_t state, void *place)
+{
+	if (state & 1 << 7)
+		begin(IRQS, pc_of(place), behind(place));
+	else
+		end(IRQS, pc_of(place), behind(place));
+}
+
+static void on_eret(unsigned cpu, void *place)
+{
+	masked_by(read_reg(regs.spsr), place);
+	(void)cpu;
+}
+
+// One for each register that the mask may be taken from: a callback has but one value of its own.
+#define ON_MASK(n)                                      \
+	static void on_mask_##n(unsigned cpu, void *place) \
+	{                                               \
+		masked_by(read_reg(regs.x[n]), place);  \
+		(void)cpu;                              \
+	}
+#define EACH_REGISTER(m)                                                                          \
+	m(0) m(1) m(2) m(3) m(4) m(5) m(6) m(7) m(8) m(9) m(10) m(11) m(12) m(13) m(14) m(15) m(16) \
+		m(17) m(18) m(19) m(20) m(21) m(22) m(23) m(24) m(25) m(26) m(27) m(28) m(29) m(30)
+EACH_REGISTER(ON_MASK)
+#define MASK_OF(n) on_mask_##n,
+static const data_cb on_mask[31] = { EACH_REGISTER(MASK_OF) };
+
 // The CPU's count has another value. Its highest bit is no count, but 0 while need_resched is set
 // (PREEMPT_NEED_RESCHED, arch/x86/include/asm/preempt.h). It belongs to the CPU: it is the same
 // before and behind a switch of tasks.
-static void on_count(unsigned cpu, memory_info info, uint64_t address, void *place)
+static void needs(bool needed, void *place)
 {
-	uint32_t value = qemu_plugin_mem_get_value(info).data.u32, before = preempt_count;
-	bool needed = !(value >> 31);
-	preempt_count = value & 0x7fffffff;
 	if (preempt_count_known && needed != need_resched) {
 		// The idle task looks by itself.
 		if (needed && !idle)
@@ -676,8 +712,12 @@ static void on_count(unsigned cpu, memory_info info, uint64_t address, void *pla
 			end(RESCHED, pc_of(place), behind(place));
 	}
 	need_resched = needed;
-	(void)cpu;
-	(void)address;
+}
+
+static void counts(uint32_t count, void *place)
+{
+	uint32_t before = preempt_count;
+	preempt_count = count;
 	if (!preempt_count_known) {
 		preempt_count_known = preempt_count == 0;
 		return;
@@ -686,6 +726,30 @@ static void on_count(unsigned cpu, memory_info info, uint64_t address, void *pla
 		begin(PREEMPTION, pc_of(place), behind(place));
 	else if (before && !preempt_count)
 		end(PREEMPTION, pc_of(place), behind(place));
+}
+
+static void on_count(unsigned cpu, memory_info info, uint64_t address, void *place)
+{
+	uint32_t value = qemu_plugin_mem_get_value(info).data.u32, before = preempt_count;
+	// A section that begins with need_resched has this count.
+	preempt_count = value & 0x7fffffff;
+	needs(!(value >> 31), place);
+	preempt_count = before;
+	counts(value & 0x7fffffff, place);
+	(void)cpu;
+	(void)address;
+}
+
+// On arm64 each task has its count, in two words: the count, and 0 while it is to be rescheduled
+// (arch/arm64/include/asm/thread_info.h).
+static void on_task_count(unsigned cpu, memory_info info, uint64_t address, void *place)
+{
+	uint64_t value = qemu_plugin_mem_get_value(info).data.u128[0];
+	if (address == task_pointer + options.preempt_count)
+		counts((uint32_t)value, place);
+	else if (address == task_pointer + options.preempt_count + 4)
+		needs(!(uint32_t)value, place);
+	(void)cpu;
 }
 
 static uint32_t task_of(uint64_t pointer, bool *is_idle)
@@ -715,7 +779,8 @@ static uint32_t task_of(uint64_t pointer, bool *is_idle)
 // enables preemption, and delays nobody by that: it looks for others itself.
 static void on_switch(unsigned cpu, void *place)
 {
-	current = task_of(read_reg(regs.rsi), &idle);
+	task_pointer = read_reg(regs.second);
+	current = task_of(task_pointer, &idle);
 	write_entry(EVENT_OF(SWITCH, current & VALUE_MAX));
 	end(PREEMPTION, pc_of(place), behind(place));
 	for (unsigned kind = 0; kind < PER_CPU; kind++)
@@ -723,6 +788,15 @@ static void on_switch(unsigned cpu, void *place)
 	stack = &stacks[current < TASKS ? current : TASKS];
 	if (current >= TASKS)
 		memset(stack, 0, sizeof *stack);
+	if (is_arm && options.preempt_count &&
+	    read_memory(task_pointer + options.preempt_count, 8)) {
+		uint64_t count = number_of(bytes);
+		preempt_count = (uint32_t)count;
+		preempt_count_known = true;
+		need_resched = !(count >> 32);
+		if (!need_resched)
+			now[RESCHED].open = false;
+	}
 	// The next one is the new task's, from its first block on.
 	if (!idle && preempt_count_known && preempt_count)
 		begin(PREEMPTION, pc_of(place), insns);
@@ -792,8 +866,8 @@ static void take(struct window *window, int64_t due, int64_t woke, uint64_t seri
 // A sample was taken: due in rdi, woke in rsi, its series in rdx (measure/src/ring.rs).
 static void on_sample(unsigned cpu, void *data)
 {
-	int64_t due = (int64_t)read_reg(regs.rdi), woke = (int64_t)read_reg(regs.rsi);
-	uint64_t series = read_reg(regs.rdx);
+	int64_t due = (int64_t)read_reg(regs.first), woke = (int64_t)read_reg(regs.second);
+	uint64_t series = read_reg(regs.third);
 	int64_t latency = woke - due;
 	uint64_t number = samples++;
 	// What came before the measurement is the boot's and the preparation's.
@@ -822,17 +896,33 @@ static void on_sample(unsigned cpu, void *data)
 		take(least, due, woke, series);
 }
 
-// A byte to the port is the start of what is looked at, the next one its end.
-static void on_out(unsigned cpu, void *data)
+// The first mark is the start of what is looked at, the next one its end.
+static void on_mark(void)
 {
-	(void)cpu;
-	(void)data;
-	if ((read_reg(regs.rdx) & 0xffff) != options.port || (marked && kept_insns))
+	if (marked && kept_insns)
 		return;
 	keep_sections(marked);
 	if (!marked)
 		sections_lost = 0;
 	marked = true;
+}
+
+// On x86 a byte to the port.
+static void on_out(unsigned cpu, void *data)
+{
+	if ((read_reg(regs.third) & 0xffff) == options.port)
+		on_mark();
+	(void)cpu;
+	(void)data;
+}
+
+// arm64 has no ports: kill(2) of a process that there cannot be.
+static void on_kill(unsigned cpu, void *data)
+{
+	if (read_reg(regs.x[8]) == 129 && read_reg(regs.first) == options.port)
+		on_mark();
+	(void)cpu;
+	(void)data;
 }
 
 static void on_idle(plugin_id id, unsigned cpu)
@@ -860,13 +950,14 @@ static bool is_entry(uint64_t pc)
 }
 
 // The place of a block; the same code translated again has the same one.
-static uint32_t block_of(struct block block)
+static uint32_t block_of(struct block block, const uint8_t *code)
 {
 	uint64_t hash = (block.pc ^ (uint64_t)block.insns << 48 ^ (uint64_t)block.bytes << 56) *
 			0x9e3779b97f4a7c15ull;
 	for (uint64_t at = hash >> 41;; at = (at + 1) % (2 * BLOCKS)) {
 		uint32_t *place = &block_index[at];
-		if (*place && memcmp(&blocks[*place - 1], &block, sizeof block))
+		if (*place && (memcmp(&blocks[*place - 1], &block, sizeof block) ||
+			       memcmp(codes[*place - 1], code, CODE)))
 			continue;
 		if (*place)
 			return *place - 1;
@@ -875,6 +966,7 @@ static uint32_t block_of(struct block block)
 			return 0;
 		}
 		blocks[block_count] = block;
+		memcpy(codes[block_count], code, CODE);
 		*place = ++block_count;
 		return *place - 1;
 	}
@@ -917,6 +1009,9 @@ static bool is_count(const uint8_t *code, size_t len, uint64_t pc)
 // The marker that measuring threads execute: nopl 0x31584550(%rax).
 static const uint8_t MARKER[] = { 0x0f, 0x1f, 0x80, 0x50, 0x45, 0x58, 0x31 };
 
+// The same on arm64: movz xzr, #0x5058.
+#define ARM_MARKER 0xd28a0b1fu
+
 // rdtsc, rdtscp
 static bool is_clock(const uint8_t *code, size_t len)
 {
@@ -952,19 +1047,63 @@ static enum kind kind_of(const uint8_t *code, size_t len)
 	return PLAIN;
 }
 
+// What matters of an instruction of arm64 (Arm ARM, C4.1), and how a block ends with it.
+static enum kind on_arm_insn(struct insn *insn, uint32_t code, void *place)
+{
+	uint32_t bits = code >> 8 & 15, offset = code >> 10 & 0xfff;
+	if ((code & 0xfffff0ff) == 0xd50340df && bits & 2) // msr daifset
+		register_insn(insn, on_cli, NO_REGS, place);
+	else if ((code & 0xfffff0ff) == 0xd50340ff && bits & 2) // msr daifclr
+		register_insn(insn, on_sti, NO_REGS, place);
+	else if ((code & 0xffffffe0) == 0xd51b4220) // msr daif, x; register 31 is 0
+		register_insn(insn, (code & 31) < 31 ? on_mask[code & 31] : on_sti, READS_REGS,
+			      place);
+	// str w and str x, with an offset in units of their size
+	if (options.preempt_count && ((code & 0xffc00000) == 0xb9000000 ||
+				      (code & 0xffc00000) == 0xf9000000)) {
+		uint64_t at = (uint64_t)offset << (code >> 30);
+		if (at == options.preempt_count || at == options.preempt_count + 4)
+			qemu_plugin_register_vcpu_mem_cb(insn, on_task_count, NO_REGS, WRITES, place);
+	}
+	if ((code & 0xfc000000) == 0x94000000 || (code & 0xfefff800) == 0xd63f0800 ||
+	    (code & 0xfffffc1f) == 0xd63f0000) // bl, blra, blr
+		return CALL;
+	if ((code & 0xfffffc1f) == 0xd65f0000 || (code & 0xfffffbff) == 0xd65f0bff) // ret, reta
+		return RETURN;
+	if (code == 0xd69f03e0 || (code & 0xfffffbff) == 0xd69f0bff) { // eret, ereta
+		register_insn(insn, on_eret, READS_REGS, place);
+		return IRET;
+	}
+	if ((code & 0xffe0001f) != 0xd4000001) // svc
+		return PLAIN;
+	if (options.port)
+		register_insn(insn, on_kill, READS_REGS, place);
+	return SYSCALL;
+}
+
 static void on_translation(plugin_id id, struct tb *tb)
 {
 	uint64_t pc = qemu_plugin_tb_vaddr(tb), at = pc;
 	size_t count = qemu_plugin_tb_n_insns(tb);
 	struct block block = { .pc = pc, .insns = (uint16_t)count, .entry = is_entry(pc) };
-	uint8_t code[16] = { 0 };
+	uint8_t code[16] = { 0 }, first[CODE] = { 0 };
 	size_t len = 0;
 	// QEMU calls the newest callback of an instruction last: the block's own comes first.
 	for (size_t i = 0; i < count; i++) {
 		struct insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		void *place = PLACE(at, count - i - 1);
 		len = qemu_plugin_insn_data(insn, code, sizeof code);
-		if (len == sizeof MARKER && !memcmp(code, MARKER, len))
+		if (!(pc & KERNEL) && at - pc < CODE)
+			memcpy(first + (at - pc), code, len < CODE - (at - pc) ? len : CODE - (at - pc));
+		if (is_arm) {
+			uint32_t word;
+			memcpy(&word, code, 4);
+			if (word == ARM_MARKER)
+				register_insn(insn, on_sample, READS_REGS, place);
+			else if ((word & 0xffffff60) == 0xd53be040)
+				block.clock = (uint16_t)(i + 1);
+			block.kind = on_arm_insn(insn, word, place);
+		} else if (len == sizeof MARKER && !memcmp(code, MARKER, len))
 			register_insn(insn, on_sample, READS_REGS, place);
 		else if (len == 1 && code[0] == 0xfa)
 			register_insn(insn, on_cli, NO_REGS, place);
@@ -989,7 +1128,7 @@ static void on_translation(plugin_id id, struct tb *tb)
 		else if (is_among(at, options.lock_pcs, options.lock_count))
 			register_insn(insn, on_lock, NO_REGS, place);
 		at += len;
-		if (i + 1 < count)
+		if (i + 1 < count || is_arm)
 			continue;
 		block.kind = kind_of(code, len);
 		if (block.kind == SYSCALL)
@@ -1001,7 +1140,7 @@ static void on_translation(plugin_id id, struct tb *tb)
 	}
 	block.bytes = (uint16_t)(at - pc);
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, NO_REGS,
-					     (void *)(uintptr_t)block_of(block));
+					     (void *)(uintptr_t)block_of(block, first));
 	(void)id;
 }
 
@@ -1010,16 +1149,29 @@ static void on_init(plugin_id id, unsigned cpu)
 	struct glib_array *list = qemu_plugin_get_registers();
 	struct reg_descriptor *all = (struct reg_descriptor *)list->data;
 	for (unsigned i = 0; i < list->len; i++) {
-		if (!strcmp(all[i].name, "rdi"))
-			regs.rdi = all[i].handle;
-		else if (!strcmp(all[i].name, "rsi"))
-			regs.rsi = all[i].handle;
-		else if (!strcmp(all[i].name, "rdx"))
-			regs.rdx = all[i].handle;
-		else if (!strcmp(all[i].name, "rsp"))
+		const char *name = all[i].name;
+		unsigned number = 31;
+		if (is_arm && sscanf(name, "x%u", &number) == 1 && number < 31)
+			regs.x[number] = all[i].handle;
+		else if (!strcmp(name, "SPSR_EL1"))
+			regs.spsr = all[i].handle;
+		else if (!strcmp(name, "rdi"))
+			regs.first = all[i].handle;
+		else if (!strcmp(name, "rsi"))
+			regs.second = all[i].handle;
+		else if (!strcmp(name, "rdx"))
+			regs.third = all[i].handle;
+		else if (!strcmp(name, "rsp"))
 			regs.rsp = all[i].handle;
-		else if (!strcmp(all[i].name, "r11"))
+		else if (!strcmp(name, "r11"))
 			regs.r11 = all[i].handle;
+	}
+	if (is_arm) {
+		regs.first = regs.x[0];
+		regs.second = regs.x[1];
+		regs.third = regs.x[2];
+		if (!regs.spsr)
+			fail("QEMU does not name SPSR_EL1: interrupts are not followed\n");
 	}
 	(void)id;
 	(void)cpu;
@@ -1049,7 +1201,7 @@ static void at_exit(plugin_id id, void *data)
 		keep_sections(true);
 	FILE *out = fopen(options.out, "wb");
 	struct header header = {
-		.magic = "PEXACT3",
+		.magic = "PEXACT4",
 		.insns = insns,
 		.samples = samples,
 		.cut = cut,
@@ -1073,7 +1225,10 @@ static void at_exit(plugin_id id, void *data)
 	for (uint32_t i = 0; i < KINDS * LONGEST; i++)
 		header.longest += stretches[i].ring != NULL;
 	fwrite(&header, sizeof header, 1, out);
-	fwrite(blocks, sizeof *blocks, block_count, out);
+	for (uint32_t i = 0; i < block_count; i++) {
+		fwrite(&blocks[i], sizeof *blocks, 1, out);
+		fwrite(codes[i], CODE, 1, out);
+	}
 	fwrite(tasks, sizeof *tasks, task_count, out);
 	for (uint32_t i = 0; i < window_count; i++)
 		write_window(out, &windows[i]);
@@ -1145,13 +1300,17 @@ qemu_plugin_install(plugin_id id, const struct qemu_info *info, int argc, char *
 			return -1;
 	}
 	if (!options.out || options.keep + options.keep_ordinary > WINDOWS ||
-	    strcmp(info->target_name, "x86_64") || info->system.smp_vcpus != 1)
+	    info->system.smp_vcpus != 1)
+		return -1;
+	is_arm = !strcmp(info->target_name, "aarch64");
+	if (!is_arm && strcmp(info->target_name, "x86_64"))
 		return -1;
 	ring = calloc(RING, sizeof *ring);
 	blocks = calloc(BLOCKS, sizeof *blocks);
+	codes = calloc(BLOCKS, sizeof *codes);
 	block_index = calloc(2 * BLOCKS, sizeof *block_index);
 	bytes = g_byte_array_new();
-	if (!ring || !blocks || !block_index || !bytes)
+	if (!ring || !blocks || !codes || !block_index || !bytes)
 		return -1;
 	qemu_plugin_register_vcpu_init_cb(id, on_init);
 	qemu_plugin_register_vcpu_idle_cb(id, on_idle);

@@ -10,6 +10,7 @@ mod doorbell;
 mod gpio;
 mod lanes;
 mod membarrier;
+mod parport;
 mod raiser;
 mod report;
 mod rows;
@@ -31,6 +32,7 @@ use punctual_sys::attributes::{self, Scheduling};
 use raiser::{Go, Line, Raiser};
 use rows::{Row, Rows};
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use threads::HandlerThread;
@@ -168,6 +170,15 @@ fn find(plan: &IrqPlan, config: &MeasureConfig, cpu: Option<u32>) -> Result<Foun
             let awaited = uio.irq.map(|irq| Awaited::Device { irq });
             let hops = if edu { Hops::Raised } else { Hops::Thread };
             Found { awaited, at: None, row, hops, line: Some(Arc::new(uio)), target: None, source }
+        }
+        IrqSource::Parport => {
+            let device = plan.device.as_deref().unwrap_or(Path::new("/dev/parport0"));
+            let port = parport::Parport::open(device)?;
+            let (irq, name) = (port.irq, device.display().to_string());
+            let row = Row::Number(irq);
+            let source = source.device(name, Some(irq));
+            let awaited = Awaited::Device { irq };
+            Found { line: Some(Arc::new(port)), ..found(awaited, None, row, Hops::Raised, source) }
         }
         IrqSource::Gpio => {
             let lines = (plan.out_line.unwrap_or_default(), plan.in_line.unwrap_or_default());

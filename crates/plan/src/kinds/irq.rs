@@ -21,6 +21,8 @@ words! {
         Uio = "uio",
         /// QEMU's `edu` PCI device, bound to uio_pci_generic.
         Edu = "edu",
+        /// The strobe of a parallel port: QEMU's `isa-parallel`, or a wire from pin 1 to pin 10.
+        Parport = "parport",
         /// A line of a GPIO chip wired to another one.
         Gpio = "gpio",
     }
@@ -30,15 +32,15 @@ parameters! {
     /// Interrupts, raised one by one.
     IrqPlan, IrqSpec {
         /// What raises it: `timer`, `self-ipi`, `membarrier`, `uio`, `edu` (QEMU's PCI device
-        /// through uio_pci_generic) or `gpio`.
+        /// through uio_pci_generic), `parport` (the strobe of a parallel port) or `gpio`.
         source: IrqSource = IrqSource::Timer, word("a source of interrupts");
         /// The distance between two interrupts.
         period: Nanos = Nanos::MILLI, span(Nanos::from_micros(20), MAX_PERIOD);
         /// The CPU that `membarrier` interrupts; without it the first other CPU of the measure,
         /// else the first other one that is allowed.
         target_cpu: Option<u32> = None, some(count(0, 8_191));
-        /// The device of `uio` (`/dev/uio0`), `edu` (its directory in sysfs) or `gpio`
-        /// (`/dev/gpiochip0`).
+        /// The device of `uio` (`/dev/uio0`), `edu` (its directory in sysfs), `gpio`
+        /// (`/dev/gpiochip0`) or `parport`, where it is `/dev/parport0` unless it is given.
         device: Option<PathBuf> = None, some(path());
         /// The GPIO line that is driven.
         out_line: Option<u32> = None, some(count(0, 65_535));
@@ -71,7 +73,10 @@ impl IrqSpec {
         if problems.threads != 1 {
             problems.wrong(&self.source, "one thread raises the interrupts", "leave `threads` out");
         }
-        let has_device = matches!(plan.source, IrqSource::Uio | IrqSource::Edu | IrqSource::Gpio);
+        let has_device = matches!(
+            plan.source,
+            IrqSource::Uio | IrqSource::Edu | IrqSource::Gpio | IrqSource::Parport
+        );
         if !has_device {
             problems.unused("device", &self.device, &usual.device, "this source has none");
         }

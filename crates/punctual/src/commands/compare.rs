@@ -67,6 +67,7 @@ fn match_of(text: &str) -> Result<(String, String), String> {
 
 /// Opens the bundles, compares them, prints the result and checks the requirements.
 pub fn run(args: Args) -> Ending {
+    super::run::can_write_pages(args.html.as_deref())?;
     // Bundles that were made of tables lie there until the end.
     let mut made = Vec::new();
     let sides = open_sides(&args, &mut made)?;

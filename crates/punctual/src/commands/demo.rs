@@ -5,6 +5,7 @@ pub mod load;
 use super::run::{self, Common};
 use crate::exit::{Ending, Failure};
 use crate::output;
+use punctual_report::html;
 use punctual_session::messages::shown;
 use punctual_session::programs::find_program;
 use punctual_session::request::Asked;
@@ -46,14 +47,19 @@ pub fn run(args: Args) -> Ending {
     let bundle = common
         .output
         .get_or_insert_with(|| PathBuf::from(format!("punctual-demo-{}", asked.stamp)));
-    let page = common.report.get_or_insert_with(|| page_beside(bundle)).clone();
+    let page = page_beside(bundle);
+    if common.report.is_none() && html::BUILT {
+        common.report = Some(page);
+    }
     let exit = run::run_experiment(&common, &asked, None)?;
     if !common.plan && !common.json {
-        output::print(&format!(
-            "page    {}\n\nnext: `punctual new` writes an experiment of your own; `punctual \
+        if let Some(page) = &common.report {
+            output::print(&format!("page    {}\n", shown(page)))?;
+        }
+        output::print(
+            "\nnext: `punctual new` writes an experiment of your own; `punctual \
              check` checks the configuration of this system\n",
-            shown(&page)
-        ))?;
+        )?;
     }
     Ok(exit)
 }

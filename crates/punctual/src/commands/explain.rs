@@ -10,7 +10,8 @@ use punctual_core::Nanos;
 use punctual_report::export::{self, ExportError};
 use punctual_report::sentence::advice::Rules;
 use punctual_report::terminal;
-use punctual_session::exact;
+use punctual_session::exact::{self, HowMuch};
+use punctual_session::exact_difference;
 use punctual_session::explained::{self, Wanted};
 use punctual_session::messages::shown;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,8 @@ use std::path::{Path, PathBuf};
                         200us --json | jq '.samples[].parts'\n  punctual explain BUNDLE --pair \
                         'request->reply' --worst 3\n  punctual explain BUNDLE --perfetto \
                         worst.pftrace\n  punctual explain BUNDLE --exact --folded \
-                        worst.folded --perfetto worst.pftrace\n\nExit codes: 0 done; 2 the \
+                        worst.folded --perfetto worst.pftrace\n  punctual explain BUNDLE --exact \
+                        --against 6.12-rt\n\nExit codes: 0 done; 2 the \
                         bundle has no events that explain samples; 4 the parts of a sample do \
                         not add up to its latency (a bug), or the replay of --exact gave \
                         different samples.")]
@@ -53,6 +55,15 @@ pub struct Args {
     /// function (x86-64; docs/exact.md)
     #[arg(long, conflicts_with_all = ["series", "pair", "min_latency"])]
     exact: bool,
+    /// Compare the exact explanation with another: of a bundle, of an exact.json, or of the same
+    /// experiment on this kernel, which is run for it (the settings of `--target vm:`; its bundle
+    /// is kept as BUNDLE-on-KERNEL)
+    #[arg(long, value_name = "OTHER", requires = "exact")]
+    against: Option<String>,
+    /// Also show source lines, of the code that has debug information: programs compiled with -g,
+    /// and the kernel where Debian's linux-image-RELEASE-dbg is installed
+    #[arg(long, requires = "exact")]
+    lines: bool,
     /// Also write the calls of the exact explanation to this file, as folded stacks for flame
     /// graphs
     #[arg(long, value_name = "FILE", requires = "exact")]
@@ -112,7 +123,15 @@ pub fn exactly_of(directory: &Path) -> Result<String, Failure> {
 /// Replays the run, and shows what was executed.
 fn exactly(args: &Args, bundle: &Bundle) -> Ending {
     let worst = args.worst.unwrap_or(exact::WORST);
-    let document = exact::explain(bundle, worst, output::messages(args.json))?;
+    let wanted = HowMuch { worst, lines: args.lines };
+    let messages = output::messages(args.json);
+    let document = match &args.against {
+        None => exact::explain(bundle, wanted, messages)?,
+        Some(other) => {
+            let here = exact_difference::known(bundle, wanted, messages)?;
+            exact_difference::compare(bundle, here, other, messages)?
+        }
+    };
     if let Some(path) = &args.folded {
         output::stream_to(Some(path), |out| {
             export::exact_folded(&document, out).map_err(Failure::from)

@@ -7,7 +7,7 @@ use super::bundle::show_options;
 use crate::exit::{Ending, Failure};
 use crate::output;
 use punctual_core::Nanos;
-use punctual_report::terminal;
+use punctual_report::{html, terminal};
 use punctual_session::hunt::run::{self, Ended, SPEC, safe};
 use punctual_session::hunt::spec::Spec;
 use punctual_session::messages::shown;
@@ -119,7 +119,10 @@ fn search(args: SearchArgs) -> Ending {
     let parallel = args.jobs.map(usize::from);
     let Ended { document, interrupted } =
         run::run(&spec, &place, parallel, output::messages(args.quiet))?;
-    let page = report::write(&document, &place, None)?;
+    let page = match html::BUILT {
+        true => Some(report::write(&document, &place, None)?),
+        false => None,
+    };
     if let Some(file) = &args.junit {
         report::write_junit(&document, file)?;
     }
@@ -127,7 +130,10 @@ fn search(args: SearchArgs) -> Ending {
         output::print_json(&document)?;
     } else {
         output::print(&terminal::hunt(&document, &place.display().to_string(), &show_options()))?;
-        output::print(&format!("\nsearch  {}\nreport  {}\n", shown(&place), shown(&page)))?;
+        output::print(&format!("\nsearch  {}\n", shown(&place)))?;
+        if let Some(page) = page {
+            output::print(&format!("report  {}\n", shown(&page)))?;
+        }
     }
     if interrupted {
         return Err(Failure::failed(format!(

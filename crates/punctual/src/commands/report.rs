@@ -37,6 +37,9 @@ pub struct Args {
 
 /// Opens the bundles, writes the page and prints its path.
 pub fn run(args: Args) -> Ending {
+    if !html::BUILT {
+        return Err(Failure::refused(html::WITHOUT_PAGES));
+    }
     let bundles =
         args.bundles.iter().map(|path| open(path)).collect::<Result<Vec<Bundle>, Failure>>()?;
     let intervals = Intervals { pairs: args.pair, limits: args.limit };
@@ -77,6 +80,9 @@ impl Intervals {
 }
 
 fn render(bundles: &[Bundle], intervals: &Intervals) -> Result<String, Failure> {
+    if !html::BUILT {
+        return Err(Failure::refused(html::WITHOUT_PAGES));
+    }
     if !intervals.is_empty() && bundles.iter().all(|bundle| bundle.recording.is_none()) {
         return Err(Failure::refused(
             "--pair and --limit need a recording, and none of these bundles has one",

@@ -4,6 +4,7 @@ mod common;
 mod destinations;
 
 pub use common::{Calibration, Common};
+pub use destinations::can_write_pages;
 
 use super::bundle::show_options;
 use crate::exit::{Ending, Exit, Failure};
@@ -15,7 +16,7 @@ use punctual_plan::{Plan, SystressFormat, TargetPlan};
 use punctual_report::export::systress::{self, Layout};
 use punctual_report::export::{self, Format};
 use punctual_report::format::plain;
-use punctual_report::terminal;
+use punctual_report::{html, terminal};
 use punctual_session::continuing::Continuation;
 use punctual_session::messages::shown;
 use punctual_session::metrics::MetricsFile;
@@ -175,6 +176,7 @@ fn show(finished: &FinishedRun, json: bool) -> Result<(), Failure> {
 /// Prints where the bundle is and how to see more of it.
 pub fn name_bundle(directory: &Path) -> Result<(), Failure> {
     let directory = shown(directory);
+    let next = if html::BUILT { "report" } else { "show" };
     let bold = |text: &str| {
         if colored(&std::io::stdout()) {
             format!("\u{1b}[1m{text}\u{1b}[0m")
@@ -183,9 +185,9 @@ pub fn name_bundle(directory: &Path) -> Result<(), Failure> {
         }
     };
     output::print(&format!(
-        "\nbundle  {}\nreport  {}\n",
+        "\nbundle  {}\n{next:<6}  {}\n",
         bold(&directory),
-        bold(&format!("punctual report {directory}"))
+        bold(&format!("punctual {next} {directory}"))
     ))
 }
 

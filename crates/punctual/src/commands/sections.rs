@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// Show the longest sections with interrupts or preemption disabled
 ///
-/// Runs a command, or only the boot, in a guest in virtual time (x86-64, one CPU) and traces every
+/// Runs a command, or only the boot, in a guest in virtual time (one CPU) and traces every
 /// instruction. The sections are listed by the function in which they begin, with the calls that
 /// led to the longest. Of a bundle, the sections of its measurement: its run is replayed, unless it
 /// has an exact explanation. What the command does not reach is not listed: it proves no bound.

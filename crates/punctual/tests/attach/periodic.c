@@ -36,6 +36,22 @@ static void spin(long ns)
 		;
 }
 
+/* What the hypervisor took of a CPU, in units of 10 ms (proc_stat(5)). */
+static long stolen(int cpu)
+{
+	char line[256], name[16];
+	FILE *stat = fopen("/proc/stat", "r");
+	long ticks = 0;
+
+	snprintf(name, sizeof name, "cpu%d ", cpu);
+	while (stat && fgets(line, sizeof line, stat))
+		if (!strncmp(line, name, strlen(name)))
+			sscanf(line, "%*s %*s %*s %*s %*s %*s %*s %*s %ld", &ticks);
+	if (stat)
+		fclose(stat);
+	return ticks;
+}
+
 static clockid_t sleep_clock = CLOCK_MONOTONIC;
 
 static void sleep_until(long at)
@@ -197,7 +213,7 @@ int main(int argc, char **argv)
 	int cpu = argc > 3 ? atoi(argv[3]) : -1, fd = -1;
 	const char *colon = strchr(mode, ':');
 	pthread_t other = 0;
-	long next = now() + PERIOD;
+	long next = now() + PERIOD, before = 0;
 	char *area = 0;
 
 	if (colon && strncmp(mode, "fifo:", 5) && mlockall(MCL_CURRENT | MCL_FUTURE))
@@ -252,6 +268,9 @@ int main(int argc, char **argv)
 		madvise(area, AREA, MADV_NOHUGEPAGE);
 	} else if (!strcmp(mode, "fsync")) {
 		fd = open("data", O_CREAT | O_WRONLY | O_TRUNC, 0600);
+	} else if (!strcmp(mode, "greedy")) {
+		before = stolen(cpu);
+		next = now();
 	} else if (!strcmp(mode, "spinner")) {
 		spin(cycles * PERIOD);
 		return 3;
@@ -319,6 +338,12 @@ int main(int argc, char **argv)
 		}
 	}
 	over = 1;
+	if (!strcmp(mode, "greedy")) {
+		FILE *file = fopen("stolen", "w");
+
+		if (!file || fprintf(file, "%ld", stolen(cpu) - before) < 0 || fclose(file))
+			return 1;
+	}
 	if (!strcmp(mode, "exec"))
 		execl(argv[0], argv[0], "absolute", "300", (char *)0);
 	return 7;

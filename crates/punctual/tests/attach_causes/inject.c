@@ -4,7 +4,9 @@
  * The first thread that has returned COUNTED times from clock_nanosleep or epoll_wait is delayed
  * from then on, in every STRIDE-th cycle. INJECT_LOG is a file for the record, INJECT_CPU where
  * everything runs, INJECT_PRIORITY the SCHED_FIFO priority of the program (0: it has its own or
- * none), INJECT_QUOTA: it is in a group with a quota, and only that delays it. */
+ * none), INJECT_QUOTA: it is in a group with a quota, and only that delays it. INJECT_DATA: what
+ * fsync(2) is called for, else a file. INJECT_FEWER: so many times fewer timers, pages and bytes,
+ * for where instructions take longer. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -32,7 +34,6 @@ enum { HOG, LOCK, FAULT, FSYNC, PEER, STORM, OWN, CAUSES, QUOTA = CAUSES };
 #define STRIDE 6
 #define LENGTH 1200000L
 #define GAP 3000000L
-#define AREA (6 << 20)
 #define TIMERS 6000
 /* The interrupt begins so long before the release. */
 #define EARLY 100000L
@@ -56,7 +57,8 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static sem_t holder;
 static volatile int64_t held_until;
 static int data = -1, peer = -1, cpu;
-static char *area;
+static char *area, block[65536];
+static long area_size = 6 << 20, block_size = sizeof block, timers = TIMERS;
 static int with_quota;
 static volatile int chosen;
 
@@ -152,7 +154,7 @@ static void storm(void)
 
 	begin("storm", 5);
 	setrlimit(RLIMIT_NOFILE, &limit);
-	for (int i = 0; i < TIMERS; i++)
+	for (int i = 0; i < timers; i++)
 		fds[i] = timerfd_create(CLOCK_MONOTONIC, 0);
 	for (;;) {
 		struct itimerspec t = {};
@@ -160,7 +162,7 @@ static void storm(void)
 		sem_wait(&shared->storm);
 		t.it_value.tv_sec = shared->expiry / 1000000000;
 		t.it_value.tv_nsec = shared->expiry % 1000000000;
-		for (int i = 0; i < TIMERS; i++)
+		for (int i = 0; i < timers; i++)
 			timerfd_settime(fds[i], TFD_TIMER_ABSTIME, &t, 0);
 	}
 }
@@ -187,6 +189,7 @@ static int connected(void)
 __attribute__((constructor)) static void prepare(void)
 {
 	const char *log = getenv("INJECT_LOG"), *priority = getenv("INJECT_PRIORITY");
+	const char *disk = getenv("INJECT_DATA"), *fewer = getenv("INJECT_FEWER");
 	pthread_t thread;
 	int fd;
 
@@ -210,9 +213,13 @@ __attribute__((constructor)) static void prepare(void)
 	be(0, priority ? atoi(priority) : 0);
 	if (with_quota)
 		return;
-	data = open("inject.data", O_RDWR | O_CREAT | O_TRUNC, 0600);
-	area = mmap(0, AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	madvise(area, AREA, MADV_NOHUGEPAGE);
+	if (fewer)
+		area_size /= atol(fewer), block_size /= atol(fewer), timers /= atol(fewer);
+	area_size = (area_size + 4095) & -4096;
+	block_size = (block_size + 4095) & -4096;
+	data = open(disk ? disk : "inject.data", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	area = mmap(0, area_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	madvise(area, area_size, MADV_NOHUGEPAGE);
 	if (!fork())
 		hog();
 	if (!fork())
@@ -224,7 +231,7 @@ __attribute__((constructor)) static void prepare(void)
 /* --- The cycles --- */
 
 static __thread uint64_t returns;
-static __thread int64_t returned, distance;
+static __thread int64_t returned, distance, entered;
 
 static int is_chosen(void)
 {
@@ -252,9 +259,17 @@ static int cause_of(uint64_t number)
 	return number % STRIDE ? -1 : (int)(number / STRIDE % CAUSES);
 }
 
+/* Until when it is known what a program with a quota did. */
+static __thread int64_t used;
+
 /* A wait begins: what takes its time to be prepared begins earlier than the cycle. */
 static void before(void)
 {
+	int64_t at = now();
+
+	if (is_chosen() && with_quota && at - used > GAP)
+		keep(QUOTA, used, at);
+	entered = at;
 	if (!is_chosen() || with_quota)
 		return;
 	if (cause_of(returns + 3) == STORM) {
@@ -264,28 +279,26 @@ static void before(void)
 		held_until = returned + distance + LENGTH;
 		sem_post(&holder);
 	} else if (cause_of(returns + 2) == FAULT) {
-		madvise(area, AREA, MADV_DONTNEED);
+		madvise(area, area_size, MADV_DONTNEED);
 	} else if (cause_of(returns + 2) == FSYNC) {
 		ftruncate(data, 0);
-		pwrite(data, area, 65536, 0);
+		pwrite(data, block, block_size, 0);
 	}
 }
 
 /* Uses its runtime up, and sees when it was not running. */
-static void use_quota(int64_t late)
+static void use_quota(void)
 {
-	int64_t last = now(), until = last + 2000000;
+	int64_t until = used + 2000000;
 
-	if (late > GAP)
-		keep(QUOTA, last - late, last);
-	while (last < until) {
-		int64_t at = now();
+	while (used < until) {
+		int64_t at = now(), last = used;
 
+		used = at;
 		if (at - last > GAP) {
 			keep(QUOTA, last, at);
 			return;
 		}
-		last = at;
 	}
 }
 
@@ -304,7 +317,11 @@ static void after(void)
 		return;
 	}
 	if (with_quota) {
-		use_quota(took - 2 * distance);
+		/* Of its sleep, which is no longer than a period. */
+		if (begin - entered > distance + GAP)
+			keep(QUOTA, entered + distance, begin);
+		used = begin;
+		use_quota();
 		return;
 	}
 	cause = cause_of(number);
@@ -319,7 +336,7 @@ static void after(void)
 		pthread_mutex_unlock(&mutex);
 		break;
 	case FAULT:
-		for (long at = 0; at < AREA; at += 4096)
+		for (long at = 0; at < area_size; at += 4096)
 			area[at] = 1;
 		break;
 	case FSYNC:

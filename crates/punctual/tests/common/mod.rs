@@ -63,10 +63,12 @@ impl Place {
     pub fn run(&self) -> Output {
         self.punctual(&["run", "--quiet", "experiment.toml", "--output", "bundle"])
     }
-    /// The same in the background.
+    /// The same in the background, where SIGHUP ends it even if the tests themselves run under
+    /// `nohup`: what is ignored stays so through exec, and punctual keeps it ignored.
     pub fn start(&self) -> Child {
-        let mut command = punctual();
+        let mut command = Command::new("env");
         command
+            .args(["--default-signal=HUP", env!("CARGO_BIN_EXE_punctual")])
             .args(["run", "--quiet", "experiment.toml", "--output", "bundle"])
             .current_dir(self.path());
         command

@@ -80,8 +80,8 @@ impl Arena {
     }
 }
 
-/// How many of these samples are attributed to what is right for at least nine tenths, with less
-/// than a twentieth unknown.
+/// How many of these samples are attributed to what is right for at least nine tenths of what the
+/// hypervisor left, with less than a twentieth unknown.
 pub fn right<'s>(
     samples: &[&'s Value],
     is_right: impl Fn(&Value) -> bool,
@@ -94,7 +94,8 @@ pub fn right<'s>(
             parts.filter(|part| wanted(part)).map(|part| part["ns"].as_i64().unwrap()).sum()
         };
         let (blamed, unknown) = (sum(&is_right), sum(&|part| part["cause"] == "unknown"));
-        if blamed * 10 >= latency * 9 && unknown * 20 < latency {
+        let left = latency - sum(&|part| part["cause"] == "steal" && !is_right(part));
+        if blamed * 10 >= left * 9 && unknown * 20 < latency {
             count += 1
         } else {
             wrong.push(*sample)
@@ -212,5 +213,9 @@ pub fn within<'d>(document: &'d Value, stretches: &[(MonotonicNs, MonotonicNs)])
         };
         stretches.iter().map(overlap).sum::<i64>() * 10 >= latency * 9
     };
-    samples.filter(falls).collect()
+    let found: Vec<&Value> = samples.filter(falls).collect();
+    if found.is_empty() {
+        println!("none of these fell into {stretches:?}: {:#}", document["samples"]);
+    }
+    found
 }

@@ -20,6 +20,7 @@ measured() {
 refused
 echo 1234 11e8 >/sys/bus/pci/drivers/uio_pci_generic/new_id
 measured edu --set source=edu
+measured parport --set source=parport
 measured timer --set source=timer
 measured self-ipi --set source=self-ipi
 measured membarrier --set source=membarrier

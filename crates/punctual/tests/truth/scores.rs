@@ -134,11 +134,19 @@ fn worst(all: &[(String, TruthSystem)]) -> String {
     table(&["injected", "shown as", "how often", "in"], rows)
 }
 
+/// The series of a release, `6.12` of `6.12.117+deb13-rt-amd64`, and whether it is PREEMPT_RT: an
+/// update is no other kernel.
+fn series(release: &str) -> (&str, bool) {
+    let end = release.match_indices('.').nth(1).map_or(release.len(), |(at, _)| at);
+    (&release[..end], release.contains("-rt"))
+}
+
 /// What the README says.
 fn sentence(all: &[(String, TruthSystem)]) -> String {
     let kinds: BTreeSet<&str> =
         all.iter().flat_map(|(_, system)| injected(system)).map(kind).collect();
-    let kernels: BTreeSet<&str> = all.iter().map(|(_, system)| system.kernel.as_str()).collect();
+    let kernels: BTreeSet<(&str, bool)> =
+        all.iter().map(|(_, system)| series(&system.kernel)).collect();
     let score = sum(all.iter().flat_map(|(_, system)| injected(system)));
     format!(
         "`punctual truth` injects {} kinds of delays and waits in guests: on {} kernels {} of {} \

@@ -70,6 +70,7 @@ fn last_line(log: &str) -> String {
 pub(crate) struct Object {
     object: aya_obj::Object,
     maps: BTreeMap<String, OwnedFd>,
+    allocated_ahead: HashSet<String>,
 }
 
 /// A program that runs at a tracepoint until this and what was cloned of it are dropped.
@@ -173,7 +174,7 @@ impl Object {
         let constants: HashMap<&str, (&[u8], bool)> =
             constants.iter().map(|(name, value)| (*name, (*value, true))).collect();
         object.patch_map_data(constants).map_err(|why| unfit(&why))?;
-        Ok(Object { object, maps: BTreeMap::new() })
+        Ok(Object { object, maps: BTreeMap::new(), allocated_ahead: HashSet::new() })
     }
 
     /// Gives a map another shape than the source does: bytes of a value, and entries.
@@ -189,6 +190,11 @@ impl Object {
         if let Some(map) = self.object.maps.get_mut(map) {
             map.set_max_entries(entries);
         }
+    }
+
+    /// All values of a map are allocated when it is made (not BPF_F_NO_PREALLOC).
+    pub(crate) fn allocate_ahead(&mut self, map: &str) {
+        self.allocated_ahead.insert(map.to_owned());
     }
 
     /// Bytes of a map's values.
@@ -219,7 +225,12 @@ impl Object {
         let unfit = |why: &dyn std::fmt::Display| LoadError::Unfit(why.to_string());
         for (name, map) in &self.object.maps {
             if !self.maps.contains_key(name) {
-                self.maps.insert(name.clone(), create(name, map)?);
+                let without = match self.allocated_ahead.contains(name) {
+                    true => aya_obj::generated::BPF_F_NO_PREALLOC,
+                    false => 0,
+                };
+                let flags = map.map_flags() & !without;
+                self.maps.insert(name.clone(), create(name, map, flags)?);
             }
         }
         let text: HashSet<usize> =
@@ -431,13 +442,13 @@ fn word(instruction: &bpf_insn) -> u64 {
         | u64::from(instruction.imm as u32) << 32
 }
 
-fn create(name: &str, map: &aya_obj::Map) -> Result<OwnedFd, LoadError> {
+fn create(name: &str, map: &aya_obj::Map, flags: u32) -> Result<OwnedFd, LoadError> {
     let shape = MapShape {
         kind: map.map_type(),
         key: map.key_size(),
         value: map.value_size(),
         entries: map.max_entries(),
-        flags: map.map_flags(),
+        flags,
     };
     let refused =
         |why| LoadError::Map { bytes: u64::from(shape.value) * u64::from(shape.entries), why };

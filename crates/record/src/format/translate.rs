@@ -213,7 +213,9 @@ const MOST_FUTEXES: usize = 1 << 22;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) const NR_FUTEX: u32 = 202;
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(target_arch = "arm")]
+pub(crate) const NR_FUTEX: u32 = 240;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "arm")))]
 pub(crate) const NR_FUTEX: u32 = 98;
 
 /// The fields that a kind needs; `a|b` where versions differ.

@@ -41,8 +41,11 @@ pub fn measure(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
 pub fn measure_in_kernel(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
     // As architectures call what the table of system calls points to
     // (arch/*/include/asm/syscall_wrapper.h).
-    let name =
-        if cfg!(target_arch = "aarch64") { "__arm64_sys_getppid" } else { "__x64_sys_getppid" };
+    let name = match std::env::consts::ARCH {
+        "aarch64" => "__arm64_sys_getppid",
+        "riscv64" => "__riscv_sys_getppid",
+        _ => "__x64_sys_getppid",
+    };
     let specs: Vec<Spec> = Spec::parse(&format!("kernel:{name}")).into_iter().collect();
     let Some(functions) = resolve_in_kernel(&specs).ok().filter(|found| found.len() == 1) else {
         return Ok(Vec::new());

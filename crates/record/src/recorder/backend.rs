@@ -73,6 +73,12 @@ impl Running {
     pub(super) fn tracepoints(&self) -> &[TracepointFormat] {
         each!(self, running => running.tracepoints())
     }
+    pub(super) fn follow(&self, pid: u32, whole: bool) -> Result<(), StartError> {
+        match self {
+            Running::Bpf(_) => Err(StartError::Request("its processes are fixed".to_owned())),
+            Running::Tracefs(running) => running.follow(pid, whole),
+        }
+    }
     pub(super) fn findings(&self) -> &[Finding] {
         each!(self, running => running.findings())
     }

@@ -97,14 +97,13 @@ impl TracefsRecorder {
         }
         self.instance.set("tracing_cpumask", &request.cpus.to_mask())?;
         if !request.pids.is_empty() {
+            if request.threads_alone {
+                self.instance.set("set_event_pid", &listed(&request.pids))?;
+                return Ok(());
+            }
             // tracefs filters by thread.
-            let threads: Vec<String> = request
-                .pids
-                .iter()
-                .flat_map(|pid| threads_of(*pid))
-                .map(|tid| tid.to_string())
-                .collect();
-            self.instance.set("set_event_pid", &threads.join(" "))?;
+            let threads: Vec<u32> = request.pids.iter().flat_map(|pid| threads_of(*pid)).collect();
+            self.instance.set("set_event_pid", &listed(&threads))?;
             // New threads are followed with it, and children cannot be distinguished from them.
             self.instance.set("options/event-fork", "1")?;
             if !request.follow_children {
@@ -112,6 +111,14 @@ impl TracefsRecorder {
             }
         }
         Ok(())
+    }
+
+    /// Records this thread, or `whole` process, too.
+    pub(super) fn follow(&self, pid: u32, whole: bool) -> Result<(), StartError> {
+        let threads = if whole { threads_of(pid) } else { vec![pid] };
+        let refused = |why| StartError::Backend { backend: NAME, why, remedy: None };
+        // Without O_TRUNC these come to those that are there.
+        self.instance.set("set_event_pid", &listed(&threads)).map_err(refused)
     }
 
     fn enable(&mut self, request: &Request) -> Result<(), String> {
@@ -306,6 +313,10 @@ fn lose(cpu: &mut Cpu, at: MonotonicNs, count: u64, to: &mut Vec<u8>) {
 
 /// 64 MiB of the usual pages at one go.
 const MOST_PAGES: usize = 1 << 14;
+
+fn listed(tids: &[u32]) -> String {
+    tids.iter().map(|tid| tid.to_string()).collect::<Vec<_>>().join(" ")
+}
 
 /// The threads of a process, or the thread itself.
 fn threads_of(pid: u32) -> Vec<u32> {

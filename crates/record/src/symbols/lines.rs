@@ -8,11 +8,15 @@ mod copies;
 #[cfg(feature = "lines")]
 mod debug;
 #[cfg(feature = "lines")]
+mod places;
+#[cfg(feature = "lines")]
 mod search;
 #[cfg(feature = "lines")]
 mod source;
 mod spec;
 
+#[cfg(feature = "lines")]
+pub use places::lines_at;
 pub use spec::LineSpec;
 
 use super::{Site, SymbolError};
@@ -56,16 +60,30 @@ pub fn resolve_lines(specs: &[LineSpec], files: &[PathBuf]) -> Result<Vec<Line>,
     if errors.is_empty() { Ok(lines) } else { Err(errors) }
 }
 
+/// What a program says that cannot read debug information.
+#[cfg(not(feature = "lines"))]
+const WITHOUT_LINES: &str = "this punctual was built without the feature `lines`, which reads \
+                             debug information, as ./x build --board does: name a function, or \
+                             use the whole program (./x build)";
+
 /// This program was built without what reads debug information.
 #[cfg(not(feature = "lines"))]
 pub fn resolve_lines(specs: &[LineSpec], _: &[PathBuf]) -> Result<Vec<Line>, Vec<SymbolError>> {
-    let why = "this punctual was built without the feature `lines`, which reads debug information"
-        .to_owned();
     let refused = |spec: &LineSpec| SymbolError::NoDebugInformation {
         spec: spec.text.clone(),
-        why: why.clone(),
+        why: WITHOUT_LINES.to_owned(),
     };
     if specs.is_empty() { Ok(Vec::new()) } else { Err(specs.iter().map(refused).collect()) }
+}
+
+/// This program was built without what reads debug information.
+#[cfg(not(feature = "lines"))]
+pub fn lines_at(
+    _: &std::path::Path,
+    _: &[u8],
+    _: &[u64],
+) -> Result<std::collections::HashMap<u64, String>, String> {
+    Err(WITHOUT_LINES.to_owned())
 }
 
 #[cfg(all(test, feature = "lines"))]

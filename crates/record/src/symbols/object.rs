@@ -52,7 +52,11 @@ pub struct Object {
 impl Object {
     /// Reads a file's symbols, and those of its separate debug file where one is installed.
     pub fn read(path: &Path) -> Result<Object, SymbolError> {
-        let data = read(path)?;
+        Object::of_bytes(path, &read(path)?)
+    }
+
+    /// The same of a file that was read.
+    pub fn of_bytes(path: &Path, data: &[u8]) -> Result<Object, SymbolError> {
         let malformed = |why: String| SymbolError::Malformed { path: path.to_owned(), why };
         if !data.starts_with(b"\x7fELF") {
             let why = if data.starts_with(b"#!") {
@@ -62,7 +66,7 @@ impl Object {
             };
             return Err(malformed(why.to_owned()));
         }
-        Object::parse(path, &data).map_err(|why| malformed(format!("a broken ELF file: {why}")))
+        Object::parse(path, data).map_err(|why| malformed(format!("a broken ELF file: {why}")))
     }
 
     pub(super) fn parse(path: &Path, data: &[u8]) -> Result<Object, elf::ParseError> {
@@ -196,6 +200,18 @@ impl<'data> Code<'data> {
         let code = self.data.get(usize::try_from(offset).ok()?..)?;
         Some((offset, Site::of(self.machine, code)))
     }
+}
+
+/// What of a file is mapped as code: offsets in it, and the address of the first one.
+pub fn executable(data: &[u8]) -> Vec<(std::ops::Range<usize>, u64)> {
+    let Ok(file) = ElfBytes::<AnyEndian>::minimal_parse(data) else { return Vec::new() };
+    let segments = Code::of(Path::new(""), data, &file).segments.into_iter();
+    let range = |segment: ProgramHeader| {
+        let begin = usize::try_from(segment.p_offset).ok()?;
+        let end = begin.checked_add(usize::try_from(segment.p_filesz).ok()?)?;
+        (end <= data.len()).then_some((begin..end, segment.p_vaddr))
+    };
+    segments.filter_map(range).collect()
 }
 
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, SymbolError> {

@@ -1,13 +1,13 @@
 //! The cycles of threads, timed and divided from outside of them.
 
-use crate::common::{gettid, now, online, sleep_until};
+use crate::common::{bind, gettid, now, online, set_fifo, sleep_until};
 use punctual_core::cycle::{Cycle, LockEvidence, WokenBy};
 use punctual_core::{MainPart, Nanos, Policy};
 use punctual_record::attach::Attacher;
 use punctual_sys::attributes::{self, Deadline, Scheduling};
 use punctual_sys::futex::{self, Scope};
 use punctual_sys::signals;
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -33,6 +33,10 @@ fn cycles_of(work: impl FnOnce(i64) + Send) -> Option<Vec<Cycle>> {
         });
         attacher.watch_thread(tid.recv().expect("it says")).expect("it is watched");
         go.send(()).expect("it listens");
+        while !thread.is_finished() {
+            std::thread::sleep(Duration::from_millis(10));
+            attacher.drain(&mut |cycle| cycles.push(cycle));
+        }
         thread.join().expect("it ends");
     });
     attacher.drain(&mut |cycle| cycles.push(cycle));
@@ -184,6 +188,76 @@ fn a_timerfd_that_expired_before_it_was_read_has_its_cycle() {
     let Some(cycles) = cycles_of(work) else { return };
     let taken = taken.recv().expect("it ended");
     assert_each_has_a_cycle(&cycles, started.load(Ordering::Relaxed), &taken);
+}
+
+/// How often the programs at this tracepoint ran while a thread slept some times.
+fn runs_at(attacher: &Attacher, tracepoint: &str) -> u64 {
+    let sleep = || (0..20).for_each(|_| std::thread::sleep(Duration::from_millis(1)));
+    let times = attacher.attached().run_times(sleep);
+    let times = times.known().expect("the kernel counts");
+    times.iter().filter(|one| one.tracepoint == tracepoint).map(|one| one.runs).sum()
+}
+
+/// Each exit from idle starts a timer, which delays what the CPU wakes up for.
+#[test]
+fn started_timers_are_looked_at_where_timers_release_threads() {
+    if let Some(what) = punctual_record::missing_rights() {
+        println!("SKIPPED: {what}");
+        return;
+    }
+    let mut attacher = Attacher::start(&online(), false).expect("it starts");
+    let ((send, tid), (go, begin)) = (mpsc::channel(), mpsc::channel::<()>());
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(move || {
+            send.send(gettid().0).expect("somebody listens");
+            begin.recv().expect("somebody says so");
+            (0..300).for_each(|_| std::thread::sleep(Duration::from_micros(200)));
+            send.send(gettid().0).expect("somebody listens");
+            begin.recv().expect("somebody says so");
+            let file = timerfd(now() + PERIOD);
+            (0..10).for_each(|_| _ = read_expiries(file));
+        });
+        attacher.watch_thread(tid.recv().expect("it says")).expect("it is watched");
+        assert!(runs_at(&attacher, "hrtimer_start") > 0);
+        go.send(()).expect("it listens");
+        tid.recv().expect("it has slept");
+        attacher.drain(&mut |_| ());
+        assert_eq!(runs_at(&attacher, "hrtimer_start"), 0);
+        go.send(()).expect("it listens");
+        thread.join().expect("it ends");
+    });
+    attacher.drain(&mut |_| ());
+    assert!(runs_at(&attacher, "hrtimer_start") > 0);
+}
+
+#[test]
+fn a_thread_that_runs_already_when_it_is_watched_has_its_cycles() {
+    if let Some(what) = punctual_record::missing_rights() {
+        println!("SKIPPED: {what}");
+        return;
+    }
+    let mut attacher = Attacher::start(&online(), false).expect("it starts");
+    let (is_watched, (send, tid)) = (AtomicBool::new(false), mpsc::channel());
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            // Nobody takes its CPU from it: no switch shows it.
+            bind(online().iter().last().expect("this runs"));
+            let is_fifo = set_fifo(80);
+            send.send(gettid().0).expect("somebody listens");
+            while !is_watched.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+            // These do not sleep.
+            (0..50).for_each(|_| sleep_until(now() - PERIOD));
+            is_fifo
+        });
+        attacher.watch_thread(tid.recv().expect("it says")).expect("it is watched");
+        is_watched.store(true, Ordering::Relaxed);
+        println!("SCHED_FIFO: {}", thread.join().expect("it ends"));
+    });
+    let mut cycles = 0;
+    attacher.drain(&mut |_| cycles += 1);
+    assert!(cycles >= 45, "{cycles} of 50");
 }
 
 #[test]
@@ -436,7 +510,9 @@ fn who_ends_a_wait_for_a_lock_released_it_where_no_owner_is_known() {
     };
     let Some(cycles) = cycles_of(work) else { return };
     let held: Vec<_> = cycles.iter().filter_map(|cycle| cycle.holder).collect();
-    assert!(held.len() >= 20, "{cycles:#?}");
+    // Beside busy neighbours the holder comes too late for most of them.
+    let waited = cycles.iter().filter(|cycle| cycle.wait_is == MainPart::Lock).count();
+    assert!(held.len() >= 5 && held.len() * 10 >= waited * 9, "{cycles:#?}");
     for holder in held {
         let known = (holder.evidence, holder.name.to_string());
         assert_eq!(known, (LockEvidence::Waker, "lock-holder".to_owned()));

@@ -1,10 +1,10 @@
-//! The verdicts of a search as JUnit XML: one suite, a case a requirement, and one for each trial
-//! that failed.
+//! The verdicts of a search as JUnit XML: one suite, a case a requirement, and one for each
+//! failure.
 
 use super::junit::document::{NonSuccessKind, Report, TestCase, TestSuite};
 use super::junit::{of_verdict, status};
 use crate::sentence::hunt as words;
-use punctual_bundle::hunt::{HuntDocument, TrialState};
+use punctual_bundle::hunt::HuntDocument;
 use std::io::{self, Write};
 
 /// The report.
@@ -18,10 +18,12 @@ pub fn write(document: &HuntDocument, out: &mut dyn Write) -> io::Result<()> {
         case.set_classname(document.kernel.as_str());
         suite.add_test_case(case);
     }
-    for trial in document.trials.iter().filter(|trial| trial.state == TrialState::Failed) {
-        let why = trial.why.as_deref().unwrap_or("it is not known why");
-        let mut case =
-            TestCase::new(&trial.loads.join("; "), status(NonSuccessKind::Error, "failed", why));
+    for failure in &document.failures {
+        let console = failure.console.iter().map(|console| format!("; console: {console}"));
+        let message = words::failure(failure) + &console.collect::<String>();
+        let status = status(NonSuccessKind::Error, &failure.what, &message);
+        let name = format!("{}: {}", words::what(&failure.what), failure.loads.join("; "));
+        let mut case = TestCase::new(&name, status);
         case.set_classname(document.kernel.as_str());
         suite.add_test_case(case);
     }

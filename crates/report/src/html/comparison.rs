@@ -95,6 +95,9 @@ struct Mark {
 
 /// The page.
 pub fn comparison(comparison: &Comparison) -> Result<String, HtmlError> {
+    if !super::BUILT {
+        return Err(HtmlError::LeftOut);
+    }
     let sides = comparison
         .sides
         .iter()

@@ -6,7 +6,7 @@ use super::text::name;
 use crate::format::{count, counted, micros, short_digest};
 use crate::sentence::exact as words;
 use crate::tables::exact as tables;
-use punctual_bundle::exact::{ExactCall, ExactDocument, ExactSample};
+use punctual_bundle::exact::{ExactCall, ExactDifference, ExactDocument, ExactSample};
 use punctual_core::Nanos;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -34,6 +34,9 @@ pub struct Section {
     label: String,
     intro: String,
     samples: Vec<Sample>,
+    /// Compared with another run: the heading, and its tables.
+    against: String,
+    differences: Vec<Table>,
     sections: Vec<Table>,
 }
 
@@ -43,6 +46,7 @@ struct Sample {
     mostly: String,
     parts: Table,
     more: String,
+    lines: String,
     drawings: Vec<Drawing>,
     open: bool,
 }
@@ -85,6 +89,8 @@ impl Section {
                 document.ns_per_instruction
             ),
             samples: worst.chain(ordinary).collect(),
+            against: document.difference.as_ref().map(words::against).unwrap_or_default(),
+            differences: document.difference.iter().flat_map(differences).collect(),
             sections: tables::kinds(document.sections.by_kind())
                 .map(|(disabled, sections)| {
                     tables::sections(disabled, sections, document.ns_per_instruction).into()
@@ -92,6 +98,10 @@ impl Section {
                 .collect(),
         }
     }
+}
+
+fn differences(of: &ExactDifference) -> Vec<Table> {
+    of.pairs.iter().flat_map(tables::differences).map(Table::from).collect()
 }
 
 fn title(sample: &ExactSample) -> String {
@@ -128,6 +138,7 @@ fn sample(document: &ExactDocument, one: &ExactSample, title: String, open: bool
         }),
         parts: tables::parts(document, one).into(),
         more: more.join(", "),
+        lines: words::lines(one, MORE),
         drawings,
         open,
     }

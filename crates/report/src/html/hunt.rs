@@ -9,7 +9,7 @@ use crate::sentence::hunt as words;
 use crate::tables::hunt as tables;
 use minijinja::Value;
 use punctual_bundle::Timebase;
-use punctual_bundle::hunt::{Against, HuntDocument, Trial, TrialState};
+use punctual_bundle::hunt::{Against, HuntDocument};
 use punctual_bundle::summary::VerdictWord;
 use serde::Serialize;
 
@@ -39,8 +39,9 @@ struct Page {
 /// # Errors
 /// A template does not fit its data.
 pub fn hunt(document: &HuntDocument, directory: &str) -> Result<String, HtmlError> {
-    let failed = document.trials.iter().filter(|trial| trial.state == TrialState::Failed);
-    let failed: Vec<&Trial> = failed.collect();
+    if !super::BUILT {
+        return Err(HtmlError::LeftOut);
+    }
     let required = document.required.iter().map(|required| {
         let class = if required.verdict == VerdictWord::Met { "good" } else { "bad" };
         (class, words::required(required))
@@ -51,7 +52,7 @@ pub fn hunt(document: &HuntDocument, directory: &str) -> Result<String, HtmlErro
         extent: words::extent(document),
         required: required.collect(),
         causes: tables::causes(document, directory).into(),
-        failed: (!failed.is_empty()).then(|| failures(&failed)),
+        failed: (!document.failures.is_empty()).then(|| failures(document, directory)),
         against: document.against.iter().map(|against| of_against(document, against)).collect(),
         coverage: tables::coverage(document).into(),
         trials: trials(document),
@@ -67,20 +68,28 @@ fn table(caption: &str, columns: Vec<Column>, rows: Vec<Vec<Cell>>) -> Table {
     Table { caption: caption.to_owned(), columns, rows, sortable: false }
 }
 
-fn failures(failed: &[&Trial]) -> Table {
-    let rows = failed.iter().map(|trial| {
+fn failures(document: &HuntDocument, directory: &str) -> Table {
+    let rows = document.failures.iter().map(|failure| {
+        let console = failure.console.as_deref().unwrap_or("");
+        let run = failure.file.as_ref().map(|file| format!("punctual run {directory}/{file}"));
         vec![
-            Cell::text(name(&trial.loads.join("; "))),
-            Cell::text(name(trial.why.as_deref().unwrap_or(""))),
-            Cell::text(name(trial.console.as_deref().unwrap_or(""))),
+            Cell::text(words::what(&failure.what)),
+            Cell::count(failure.trials),
+            Cell::text(name(&failure.why)),
+            Cell::text(name(&failure.loads.join("; "))),
+            Cell::text(name(console)),
+            Cell::text(name(&run.unwrap_or_default())),
         ]
     });
-    let columns = vec![Column::text("loads"), Column::text("why"), Column::text("console")];
-    table(
-        "Trials that failed: hung, panicked, ran out of memory, or otherwise",
-        columns,
-        rows.collect(),
-    )
+    let columns = vec![
+        Column::text("failure"),
+        Column::figures("trials"),
+        Column::text("why"),
+        Column::text("loads, of the trial with the fewest"),
+        Column::text("its console"),
+        Column::text("to run it again"),
+    ];
+    table("What trials ended with, or ran into, instead of being late", columns, rows.collect())
 }
 
 fn of_against(document: &HuntDocument, against: &Against) -> (String, String, Table) {

@@ -68,6 +68,9 @@ pub fn lab(
     pooled: &[Option<Bundle>],
     directory: &str,
 ) -> Result<String, HtmlError> {
+    if !super::BUILT {
+        return Err(HtmlError::LeftOut);
+    }
     let summaries: Vec<Option<Summary>> =
         pooled.iter().map(|bundle| bundle.as_ref().map(punctual_analyze::summarize)).collect();
     let content = curves::content(lab, pooled, &summaries);

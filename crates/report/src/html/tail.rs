@@ -41,6 +41,9 @@ struct Section {
 
 /// The page.
 pub fn tails(tails: &Tails) -> Result<String, HtmlError> {
+    if !super::BUILT {
+        return Err(HtmlError::LeftOut);
+    }
     let page = Page {
         policy: Value::from_safe_string(policy(STYLE, "")),
         bundle: name(&tails.bundle),

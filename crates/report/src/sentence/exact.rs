@@ -1,7 +1,7 @@
 //! The parts of a sample's way, and sections that are not preemptible, in words.
 
 use crate::format::{self, count, counted, micros};
-use punctual_bundle::exact::DisabledSection;
+use punctual_bundle::exact::{DisabledSection, ExactDifference, ExactPair, ExactSample};
 use punctual_bundle::sections::{SectionsDocument, SectionsRun};
 use punctual_core::Nanos;
 
@@ -16,6 +16,60 @@ pub fn title(kind: &str) -> &'static str {
         "return" => "return to user mode",
         _ => "other",
     }
+}
+
+/// The source lines of a sample with most instructions; empty where they are not known.
+pub fn lines(sample: &ExactSample, most: usize) -> String {
+    let lines: Vec<String> = sample
+        .lines
+        .iter()
+        .take(most)
+        .map(|line| {
+            let (place, function) = (format::plain(&line.line), format::plain(&line.function));
+            format!("{place} {} ({function})", count(line.own))
+        })
+        .collect();
+    lines.join(", ")
+}
+
+/// With what a run is compared.
+pub fn against(difference: &ExactDifference) -> String {
+    format!(
+        "difference to {} (kernel {}, digest {})",
+        format::plain(&difference.against),
+        format::plain(&difference.kernel),
+        format::short_digest(&difference.digest)
+    )
+}
+
+/// The samples of two runs that are compared.
+pub fn pair(pair: &ExactPair) -> String {
+    match pair.of.as_str() {
+        "ordinary" => "an ordinary sample of each".to_owned(),
+        "worst" => "the worst sample of each".to_owned(),
+        _ => format!("the {} worst samples of each", count(pair.samples)),
+    }
+}
+
+/// How many functions are new, gone, longer, shorter and the same.
+pub fn without_change(pair: &ExactPair) -> String {
+    let (mut new, mut gone, mut more, mut fewer) = (0, 0, 0, 0);
+    for one in &pair.functions {
+        *match (one.here, one.there) {
+            (_, 0) => &mut new,
+            (0, _) => &mut gone,
+            (here, there) if here > there => &mut more,
+            _ => &mut fewer,
+        } += 1;
+    }
+    format!(
+        "functions by part: {} only here, {} only there, {} with more, {} with fewer, {} equal",
+        count(new),
+        count(gone),
+        count(more),
+        count(fewer),
+        count(pair.same)
+    )
 }
 
 /// What raised `preempt_count` (`context` of [`DisabledSection`]).

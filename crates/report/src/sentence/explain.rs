@@ -106,11 +106,11 @@ pub fn warnings(explanation: &Explanation) -> Option<String> {
     Some(format!("Confidence: {}. {}", confidence.word(), why.join(" ")))
 }
 
-/// The chain of wake-ups, a line for each step with the event that proves it; none where no task
-/// woke the thread.
+/// The chain of wake-ups, a line for each step with the event that proves it; none where neither a
+/// task nor a network packet woke the thread.
 pub fn wake_ups(explanation: &Explanation, names: &Names, events: &[Event]) -> Vec<String> {
-    let by_task = |step: &&WakeUp| matches!(step.by, Waker::Task(_));
-    if explanation.wakeups.first().filter(by_task).is_none() {
+    let shown = |step: &&WakeUp| matches!(step.by, Waker::Task(_)) || step.packet.is_some();
+    if explanation.wakeups.first().filter(shown).is_none() {
         return Vec::new();
     }
     let due = explanation.interval.due;
@@ -122,16 +122,35 @@ pub fn wake_ups(explanation: &Explanation, names: &Names, events: &[Event]) -> V
             Waker::Interrupt(_) => format!("the interrupt {}", plain(&step.by.name(names))),
         };
         Some(format!(
-            "{} {}{}, until {by} woke it at {} µs ({}, CPU {})",
+            "{} {}{}, until {by} woke it at {} µs ({}, CPU {}){}",
             task(step.task, None, names),
             waited_for(step.wait),
             waited.unwrap_or_default(),
             micros(step.at - due),
             event.what.name(),
-            step.cpu
+            step.cpu,
+            packet(step, due, names).unwrap_or_default()
         ))
     };
     explanation.wakeups.iter().filter_map(line).collect()
+}
+
+/// The way of the packet, with the time of each step.
+fn packet(step: &WakeUp, due: MonotonicNs, names: &Names) -> Option<String> {
+    let packet = step.packet?;
+    let delivered = format!(
+        "NET_RX began at {} µs and took {} µs to the socket's wake-up",
+        micros(packet.delivery - due),
+        micros(step.at - packet.delivery)
+    );
+    Some(match packet.irq {
+        Some((irq, at)) => format!(
+            ": its packet raised the interrupt {} at {} µs, {delivered}",
+            plain(&Waker::Interrupt(Interrupt::Hard(irq)).name(names)),
+            micros(at - due)
+        ),
+        None => format!(": its packet raised no interrupt of a device, {delivered}"),
+    })
 }
 
 fn waited_for(wait: Wait) -> &'static str {

@@ -1,7 +1,9 @@
 //! What a search found, in sentences.
 
 use crate::format::{self, count, counted};
-use punctual_bundle::hunt::{Against, Changed, HuntCause, HuntDocument, Required, TrialState};
+use punctual_bundle::hunt::{
+    Against, Changed, HuntCause, HuntDocument, HuntFailure, Required, TrialState,
+};
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::Nanos;
 
@@ -79,6 +81,29 @@ pub fn least(cause: &HuntCause) -> String {
         format::plain(&least.loads.join(" and ")),
         format::duration(Nanos(least.duration_ns))
     )
+}
+
+/// What a kernel did instead of being only late: `panic in 3 trials: …`.
+pub fn failure(failure: &HuntFailure) -> String {
+    format!(
+        "{} in {}: {}; in trial {}, the one with the fewest loads: {}",
+        what(&failure.what),
+        counted(failure.trials, "trial"),
+        format::plain(&failure.why),
+        count(failure.trial),
+        format::plain(&failure.loads.join(" and "))
+    )
+}
+
+/// A kind of failure.
+pub fn what(what: &str) -> &'static str {
+    match what {
+        "panic" => "kernel panic",
+        "hang" => "hang",
+        "out-of-memory" => "out of memory",
+        "ended-early" => "power-off or reset",
+        _ => "not run",
+    }
 }
 
 /// A requirement with its verdict.

@@ -2,8 +2,8 @@
 
 use super::{Cell, Column, Face, Table, Tone};
 use crate::format::{count, counted, micros, plain};
-use crate::sentence::exact::{raised_by, title};
-use punctual_bundle::exact::{DisabledSection, ExactDocument, ExactSample};
+use crate::sentence::exact::{pair, raised_by, title, without_change};
+use punctual_bundle::exact::{DisabledSection, ExactDocument, ExactPair, ExactSample};
 use punctual_core::Nanos;
 
 /// Functions that are named beside a part.
@@ -44,6 +44,50 @@ pub fn parts(document: &ExactDocument, sample: &ExactSample) -> Table {
     let mut table = Table::new(title, columns).rows(rows);
     table.remark_in(Face::Page, Tone::Plain, counted(sample.instructions, "instruction"));
     table
+}
+
+/// Instructions here and there, and the difference. Where there are none, it is not on that way.
+fn here_and_there(here: u64, there: u64) -> [Cell; 3] {
+    let of = |instructions| match instructions {
+        0 => Cell::absent("–"),
+        instructions => Cell::count(instructions),
+    };
+    let sign = if here < there { "-" } else { "+" };
+    let by =
+        Cell::figure(here as f64 - there as f64, format!("{sign}{}", count(here.abs_diff(there))));
+    [of(here), of(there), if here == there { Cell::count(0) } else { by.strong() }]
+}
+
+/// Headings of [`here_and_there`].
+fn runs() -> [Column; 3] {
+    [
+        Column::figures("here", 0).meaning("instructions in this run; – where there are none"),
+        Column::figures("there", 0).meaning("instructions in the other run"),
+        Column::figures("difference", 0),
+    ]
+}
+
+/// Two tables of samples of two runs: their ways in parts, and the functions that differ.
+pub fn differences(of: &ExactPair) -> [Table; 2] {
+    let columns = [Column::text("part", 0)].into_iter().chain(runs()).collect();
+    let all = std::iter::once(("all", of.here, of.there));
+    let rows = of.parts.iter().map(|part| (title(&part.kind), part.here, part.there)).chain(all);
+    let rows = rows.map(|(name, here, there)| {
+        std::iter::once(Cell::text(name)).chain(here_and_there(here, there)).collect()
+    });
+    let parts = Table::new(format!("{}: instructions by part", pair(of)), columns).rows(rows);
+    let columns = [Column::text("function", 0).shrinking(), Column::text("part", 0)];
+    let columns = columns.into_iter().chain(runs()).collect();
+    let rows = of.functions.iter().map(|one| {
+        let names = [Cell::name(&one.function), Cell::text(title(&one.kind))];
+        names.into_iter().chain(here_and_there(one.here, one.there)).collect()
+    });
+    let mut functions = Table::new(format!("{}: functions that differ", pair(of)), columns)
+        .rows(rows)
+        .sortable()
+        .shown(12, 200);
+    functions.remark(Tone::Faint, without_change(of));
+    [parts, functions]
 }
 
 /// What sections are listed of.

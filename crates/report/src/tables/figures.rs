@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 /// Names in a terminal.
 const NAME: usize = 28;
+/// Series in a terminal; of more, those with the largest maxima.
+pub const SHOWN: usize = 32;
 
 /// A series as the table has it.
 pub struct Row<'a> {
@@ -16,16 +18,19 @@ pub struct Row<'a> {
     pub cut_off: bool,
 }
 
-/// A row for each series; below it the figures corrected for coordinated omission, where they
-/// differ.
+/// A row for each series, the worst first where they are many; below it the figures corrected for
+/// coordinated omission, where they differ.
 pub fn table<'a>(title: impl Into<String>, series: impl Iterator<Item = Row<'a>>) -> Table {
-    let series: Vec<Row<'_>> = series.collect();
+    let mut series: Vec<Row<'_>> = series.collect();
+    if series.len() > SHOWN {
+        series.sort_by_key(|row| std::cmp::Reverse(row.summary.max));
+    }
     let summaries: Vec<&SeriesSummary> = series.iter().map(|row| row.summary).collect();
     let shown = percentiles::sorted(summaries.iter().flat_map(|s| s.percentiles.keys()));
     let stated = summaries.iter().any(|s| !s.requirements.is_empty());
     let mut table = Table::new(title, columns(&shown, stated))
         .rows(series.iter().map(|of| row(of, &shown, stated)))
-        .shown(usize::MAX, usize::MAX);
+        .shown(SHOWN, usize::MAX);
     table.sortable = series.len() > 1;
     let mut needs: Vec<_> = summaries
         .iter()

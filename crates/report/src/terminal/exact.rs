@@ -39,6 +39,14 @@ pub fn exact(document: &ExactDocument, samples: usize, options: &ShowOptions) ->
         ));
         table::body(&mut out, &tables::parts(document, ordinary));
     }
+    if let Some(difference) = &document.difference {
+        out.heading(&words::against(difference));
+        for pair in &difference.pairs {
+            for table in tables::differences(pair) {
+                table::section(&mut out, &table);
+            }
+        }
+    }
     for (disabled, sections) in tables::kinds(document.sections.by_kind()) {
         let table = tables::sections(disabled, sections, document.ns_per_instruction);
         table::section(&mut out, &table);
@@ -84,6 +92,11 @@ fn write_sample(out: &mut Page, document: &ExactDocument, sample: &ExactSample, 
             })
             .collect();
         let text = format!("more than in an ordinary sample: {}", more.join(", "));
+        out.paragraph("  ", "    ", Tone::Plain, &text);
+    }
+    let lines = words::lines(sample, ROWS);
+    if !lines.is_empty() {
+        let text = format!("instructions by source line: {lines}");
         out.paragraph("  ", "    ", Tone::Plain, &text);
     }
     if sample.without > 0 {

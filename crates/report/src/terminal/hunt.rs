@@ -6,10 +6,10 @@ use super::table;
 use crate::format;
 use crate::sentence::hunt as words;
 use crate::tables::hunt as tables;
-use punctual_bundle::hunt::{Against, HuntDocument, TrialState};
+use punctual_bundle::hunt::{Against, HuntDocument};
 use punctual_bundle::summary::VerdictWord;
 
-/// Causes and failed trials that are shown.
+/// Causes and failures that are shown.
 const LEAST: usize = 6;
 const FAILED: usize = 6;
 
@@ -19,10 +19,12 @@ pub fn hunt(document: &HuntDocument, directory: &str, options: &ShowOptions) -> 
     out.heading(&format!("search on kernel {}", format::plain(&document.kernel)));
     out.paragraph("  ", "  ", Tone::Plain, &words::extent(document));
     write_required(&mut out, document);
-    table::section(&mut out, &tables::causes(document, directory));
-    out.heading("the smallest loads that show them");
-    write_least(&mut out, document, directory);
-    write_failed(&mut out, document);
+    if !document.causes.is_empty() || document.worst.is_some() {
+        table::section(&mut out, &tables::causes(document, directory));
+        out.heading("the smallest loads that show them");
+        write_least(&mut out, document, directory);
+    }
+    write_failed(&mut out, document, directory);
     document.against.iter().for_each(|against| write_against(&mut out, document, against));
     out.heading("limits");
     out.paragraph("  ", "  ", Tone::Faint, words::NO_BOUND);
@@ -52,24 +54,27 @@ fn write_least(out: &mut Page, document: &HuntDocument, directory: &str) {
     }
 }
 
-fn write_failed(out: &mut Page, document: &HuntDocument) {
-    let failed = document.trials.iter().filter(|trial| trial.state == TrialState::Failed);
-    let failed: Vec<_> = failed.collect();
-    if failed.is_empty() {
+fn write_failed(out: &mut Page, document: &HuntDocument, directory: &str) {
+    if document.failures.is_empty() {
         return;
     }
-    out.heading("failed trials");
-    for trial in failed.iter().take(FAILED) {
-        let why = format::plain(trial.why.as_deref().unwrap_or("it is not known why"));
-        let text = format!("{}: {why}", format::plain(&trial.loads.join("; ")));
-        out.paragraph(&format!("  {}  ", trial.number), "     ", Tone::Plain, &text);
-        if let Some(console) = &trial.console {
-            out.line(&format!("     {}", format::plain(console)));
+    out.heading("failures");
+    for (place, failure) in document.failures.iter().take(FAILED).enumerate() {
+        let text = words::failure(failure);
+        out.paragraph(&format!("  {}  ", place + 1), "     ", Tone::Bad, &text);
+        if let Some(file) = &failure.file {
+            out.line(&format!(
+                "     punctual run {}",
+                format::plain(&format!("{directory}/{file}"))
+            ));
+        }
+        if let Some(console) = &failure.console {
+            out.line(&format!("     {}", format::plain(&format!("{directory}/{console}"))));
         }
     }
-    if failed.len() > FAILED {
-        let more = (failed.len() - FAILED) as u64;
-        out.line(&format!("  … and {} in hunt.json", format::counted(more, "more trial")));
+    if document.failures.len() > FAILED {
+        let more = (document.failures.len() - FAILED) as u64;
+        out.line(&format!("  … and {} in hunt.json", format::counted(more, "more failure")));
     }
 }
 

@@ -3,8 +3,10 @@
 
 use super::paint::{Page, Tone};
 use crate::format;
+use crate::tables::figures::SHOWN;
 use punctual_analyze::{Distribution, PhaseView};
 use punctual_core::Nanos;
+use std::cmp::Reverse;
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const ASCII_BARS: [char; 8] = ['.', ':', '-', '=', '+', '*', '#', '@'];
@@ -42,6 +44,11 @@ pub fn write(out: &mut Page, phases: &[PhaseView]) {
 /// Any distributions; those without samples are left out.
 pub fn write_all(out: &mut Page, mut shapes: Vec<Shape>) {
     shapes.retain(|shape| !shape.curve.is_empty());
+    let more = shapes.len().saturating_sub(SHOWN);
+    if more > 0 {
+        shapes.sort_by_key(|shape| Reverse(shape.curve.last().map(|(latency, _)| *latency)));
+        shapes.truncate(SHOWN);
+    }
     let latencies =
         || shapes.iter().flat_map(|s| s.curve.iter().map(|(latency, _)| latency.ns().max(1)));
     let (Some(low), Some(high)) = (latencies().min(), latencies().max()) else { return };
@@ -59,6 +66,9 @@ pub fn write_all(out: &mut Page, mut shapes: Vec<Shape>) {
         out.line(&format!("  {name}{space}  {bars}"));
     }
     write_axis(out, &axis, name_width + 4);
+    if more > 0 {
+        out.paragraph("  ", "  ", Tone::Faint, &format!("and {more} more, with smaller maxima"));
+    }
 }
 
 fn shapes_of<'a>(phase: &'a PhaseView) -> impl Iterator<Item = Shape> + 'a {

@@ -3,7 +3,7 @@
 use crate::command::{self, Command};
 use crate::exit::Failure;
 use crate::programs::is_there;
-use punctual_record::attach::Attacher;
+use punctual_record::attach::CycleRecorder;
 use punctual_sys::gate::Gated;
 use std::fs;
 use std::path::PathBuf;
@@ -82,7 +82,7 @@ impl Target {
     }
 
     /// Watches it. A command is watched from its first instruction on.
-    pub fn start(&self, attacher: &Attacher) -> Result<Started, Failure> {
+    pub fn start(&self, attacher: &CycleRecorder) -> Result<Started, Failure> {
         match self {
             Target::Processes(pids) => {
                 pids.iter()

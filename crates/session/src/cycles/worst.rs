@@ -4,7 +4,7 @@
 use punctual_analyze::cycles::CallNames;
 use punctual_core::cycle::{Cycle, Moment, MomentKind};
 use punctual_core::{Cell, Column, Finding, MainPart, MonotonicNs, Nanos, Severity, Table};
-use punctual_record::attach::Attacher;
+use punctual_record::attach::CycleRecorder;
 use punctual_record::symbols::{FunctionNames, Mappings, Place};
 use punctual_report::format;
 use punctual_sys::clock;
@@ -92,7 +92,7 @@ impl WorstCycles {
 
     /// Looks the stacks of new cycles up, as long as the process is there. How many were given up
     /// before.
-    pub fn look_up(&mut self, tid: u32, attacher: &Attacher) -> u64 {
+    pub fn look_up(&mut self, tid: u32, attacher: &CycleRecorder) -> u64 {
         let mut lost = 0;
         let all = self.worst.iter_mut().flat_map(|worst| &mut worst.moments);
         let mut new = all.filter(|kept| kept.stack.is_none()).peekable();

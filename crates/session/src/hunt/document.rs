@@ -3,6 +3,7 @@
 use super::against::kind_word;
 use super::archive::{Key, Kind};
 use super::experiment::command;
+use super::failures;
 use super::minimise::SHOWS_PERCENT;
 use super::search::{Search, Stage, Tried};
 use super::space::{Input, Space};
@@ -32,9 +33,11 @@ pub fn of(
     runner: &Runner,
     place: &Path,
 ) -> Result<HuntDocument, Failure> {
-    let mut trials = Vec::new();
+    let (mut trials, mut ran_out) = (Vec::new(), Vec::new());
     for (number, tried) in search.tried.iter().enumerate() {
-        trials.push(trial(space, number, tried, runner, place)?);
+        let (trial, memory) = trial(space, number, tried, runner, place)?;
+        trials.push(trial);
+        ran_out.push(memory);
     }
     let mut causes = Vec::new();
     for (key, longest, number) in search.archive.ranked() {
@@ -75,6 +78,7 @@ pub fn of(
         loads: space.loads.len() as u64,
         surveyed: surveyed(search),
         least_percent: SHOWS_PERCENT,
+        failures: failures::of(&search.tried, &trials, &ran_out),
         trials,
         worst: worst.into_iter().next(),
         causes,
@@ -132,13 +136,14 @@ fn calls(key: &Key, exact: ExactDocument) -> Vec<String> {
     all.into_iter().max_by_key(|(length, _)| *length).map(|(_, stack)| stack).unwrap_or_default()
 }
 
+/// A trial, and that memory ran out in it where it came to its end.
 fn trial(
     space: &Space,
     number: usize,
     tried: &Tried,
     runner: &Runner,
     place: &Path,
-) -> Result<Trial, Failure> {
+) -> Result<(Trial, Option<String>), Failure> {
     let bundle = runner.bundle(&tried.input)?;
     let opened = explained(&bundle);
     let invalid = opened.as_ref().and_then(|(bundle, _)| {
@@ -148,14 +153,18 @@ fn trial(
         summary.validity?.proofs.iter().find(fails).map(|proof| proof.why.clone())
     });
     let failure = tried.shown.failure.clone();
-    let console = failure.as_ref().map(|_| bundle.with_file_name("r1.failed").join("console.log"));
-    let console = console.filter(|path| path.is_file());
+    let ran_out = opened.as_ref().and_then(|(bundle, _)| failures::memory_ran_out(bundle));
+    let kept = if failure.is_some() { "r1.failed" } else { "r1" };
+    let console = bundle.with_file_name(kept).join("console.log");
+    let wanted = (failure.is_some() || ran_out.is_some()) && console.is_file();
+    let console = wanted.then_some(console);
     let below = |path: &Path| path.strip_prefix(place).unwrap_or(path).display().to_string();
-    Ok(Trial {
+    let trial = Trial {
         number: number as u64 + 1,
         stage: match tried.stage {
             Stage::Survey => "survey",
             Stage::Halving => "halving",
+            Stage::Sweep => "sweep",
             Stage::Local => "local",
             Stage::Random => "random",
             Stage::Minimise => "minimise",
@@ -176,5 +185,6 @@ fn trial(
             .map(|section| section.longest),
         bundle: opened.is_some().then(|| below(&bundle)),
         console: console.map(|path| below(&path)),
-    })
+    };
+    Ok((trial, ran_out))
 }

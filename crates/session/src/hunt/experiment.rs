@@ -7,9 +7,6 @@ use punctual_core::Nanos;
 use sha2::{Digest, Sha256};
 use toml::{Table, Value};
 
-/// How long a guest may take, by this machine's clock.
-const TIMEOUT: &str = "300s";
-
 /// An input's name (its loads, and a sum that makes it the only one) and its text.
 pub fn of(
     spec: &Spec,
@@ -34,7 +31,7 @@ fn text(spec: &Spec, kernel: &str, space: &Space, input: &Input) -> Result<Strin
     target.insert("kind".into(), string("vm"));
     target.insert("kernel".into(), string(kernel));
     target.insert("accel".into(), string("virtual-time"));
-    target.insert("timeout".into(), string(TIMEOUT));
+    target.insert("timeout".into(), string(&spec.timeout));
     if !spec.cmdline.is_empty() {
         target.insert("cmdline".into(), string(&spec.cmdline));
     }

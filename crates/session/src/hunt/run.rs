@@ -210,7 +210,7 @@ fn progress(messages: Listener, search: &Search, elapsed: Duration) {
     ));
 }
 
-/// The experiment of each cause, under a name that says which it is.
+/// The experiment of each cause and failure, under a name that says which it is.
 fn write_found(
     place: &Path,
     search: &Search,
@@ -238,6 +238,12 @@ fn write_found(
         };
         let (_, text) = runner.experiment(input)?;
         fs::write(found.join(name), text).map_err(cannot)?;
+    }
+    for (place, failure) in document.failures.iter_mut().enumerate() {
+        let name = format!("failed-{:02}-{}.toml", place + 1, failure.what);
+        let (_, text) = runner.experiment(&search.tried[failure.trial as usize - 1].input)?;
+        fs::write(found.join(&name), text).map_err(cannot)?;
+        failure.file = Some(format!("{FOUND}/{name}"));
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
-//! The order of trials: a survey of all loads, and beside it, from what was seen so far, longer
-//! trials of the best (successive halving) and changes of the best (local search).
+//! The order of trials: a survey of all loads, and beside it sweeps over what a survey leaves out
+//! (each parameter once, each pair once), and, from what was seen so far, longer trials of the best
+//! (successive halving) and changes of the best (local search).
 //!
 //! A batch has a fixed size and its results are taken in order, so a search is a function of its
 //! space, its seed and the number of its batches, whatever ran side by side. A longer search begins
@@ -9,12 +10,17 @@ use super::archive::{Archive, Key, Shown};
 use super::random::Random;
 use super::space::{Input, MAX_LOADS, QUARTERS, Space};
 use super::spec::Strategy;
+use super::sweep::Sweep;
 use std::collections::{HashMap, HashSet};
 
 /// Trials of a batch.
 pub const BATCH: usize = 8;
 /// Of a batch of which much is known, those that go on with the survey.
-const SURVEYED: usize = 4;
+const SURVEYED: usize = 3;
+/// Of a batch, those that are drawn, so that what no rule expects is not left out.
+const DRAWN: usize = 2;
+/// Of a batch, those of each sweep.
+const SWEPT: usize = 1;
 /// Batches of the survey alone.
 const FIRST: usize = 2;
 /// One in so many of a rung is tried for longer (Li et al.: A system for massively parallel
@@ -48,6 +54,8 @@ pub enum Stage {
     Survey,
     /// What showed most, for longer.
     Halving,
+    /// Parameters and pairs in turn, whatever their loads showed.
+    Sweep,
     /// A change of what showed most.
     Local,
     /// Drawn evenly.
@@ -75,6 +83,7 @@ pub struct Search<'a> {
     strategy: Strategy,
     /// Loads of the survey so far.
     surveyed: usize,
+    sweep: Sweep,
     /// All trials in order.
     pub tried: Vec<Tried>,
     /// What they showed.
@@ -96,6 +105,7 @@ impl<'a> Search<'a> {
             seed,
             strategy,
             surveyed: 0,
+            sweep: Sweep::of(space),
             tried: Vec::new(),
             archive: Archive::default(),
             known: HashMap::new(),
@@ -167,6 +177,23 @@ impl<'a> Search<'a> {
         }
         if self.tried.is_empty() {
             return batch;
+        }
+        let swept = [Sweep::parameters, Sweep::pairs];
+        for sweep in swept.into_iter().cycle().take(swept.len() * SWEPT) {
+            if batch.len() == BATCH {
+                break;
+            }
+            let next = sweep(&mut self.sweep, self.space, self.surveyed);
+            let next = next.map(|input| Input { seed: self.seed, ..input });
+            if let Some(input) = next.filter(|input| self.is_new(input, &batch)) {
+                batch.push((input, Stage::Sweep));
+            }
+        }
+        for _ in batch.len()..BATCH.min(batch.len() + DRAWN) {
+            let input = self.sweep.drawn(self.space, &mut self.random);
+            if self.is_new(&input, &batch) {
+                batch.push((input, Stage::Random));
+            }
         }
         while batch.len() < BATCH {
             let longer = (batch.len() == BATCH - 1).then(|| self.longer(&batch)).flatten();

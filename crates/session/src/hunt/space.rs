@@ -43,10 +43,10 @@ pub struct Space {
 pub struct Part {
     /// The place of the load in the space.
     pub load: usize,
-    /// Its instances.
-    pub instances: u32,
     /// The place of its parameter.
     pub parameter: usize,
+    /// Its instances.
+    pub instances: u32,
     /// How much later it starts, in µs: its phase against the timer.
     pub delay_us: u32,
     /// See [`LIVES_MS`].
@@ -64,11 +64,17 @@ pub struct Input {
     pub quarters: u32,
 }
 
+impl Part {
+    /// A load as simple as it can be.
+    pub fn simple(load: usize) -> Part {
+        Part { load, instances: 1, parameter: 0, delay_us: 0, lives_ms: 0 }
+    }
+}
+
 impl Input {
     /// Loads together, each as simple as it can be.
     pub fn simple(loads: std::ops::Range<usize>, seed: u32) -> Input {
-        let part = |load| Part { load, instances: 1, parameter: 0, delay_us: 0, lives_ms: 0 };
-        Input { parts: loads.map(part).collect(), seed, quarters: QUARTERS[0] }
+        Input { parts: loads.map(Part::simple).collect(), seed, quarters: QUARTERS[0] }
     }
 }
 
@@ -145,10 +151,10 @@ impl Space {
         self.whole(changed)
     }
 
-    /// An input in its one form: the loads in order, each once.
+    /// An input in its one form: the loads in order, each once with a parameter.
     pub fn whole(&self, mut input: Input) -> Input {
         input.parts.sort();
-        input.parts.dedup_by_key(|part| part.load);
+        input.parts.dedup_by_key(|part| (part.load, part.parameter));
         input
     }
 }

@@ -35,6 +35,10 @@ pub struct Spec {
     /// How long a trial measures in its own time; shorter and longer ones are fractions of it.
     #[serde(default = "a_second")]
     pub duration: String,
+    /// How long a trial's virtual machine may run, in time that this machine gave it; then it
+    /// counts as hung.
+    #[serde(default = "five_minutes")]
+    pub timeout: String,
     /// What the order of trials follows from.
     #[serde(default = "one")]
     pub seed: u32,
@@ -89,6 +93,10 @@ fn half_an_hour() -> String {
     "30min".to_owned()
 }
 
+fn five_minutes() -> String {
+    "300s".to_owned()
+}
+
 fn a_second() -> String {
     "1s".to_owned()
 }
@@ -109,6 +117,7 @@ impl Spec {
             budget: half_an_hour(),
             trials: None,
             duration: a_second(),
+            timeout: five_minutes(),
             seed: one(),
             strategy: Strategy::Search,
             stressors: None,

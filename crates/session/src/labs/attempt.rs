@@ -207,9 +207,12 @@ pub fn started(mut command: Command) -> std::io::Result<Child> {
 /// As [`started`], on one CPU: a child has the affinity of the thread that starts it.
 fn started_on(cpu: usize, command: Command) -> std::io::Result<Child> {
     let own = affinity(tid())?;
-    set_affinity(tid(), &CpuSet::single(cpu))?;
+    // A partition of somebody else may have taken this CPU meanwhile: then it runs where it may.
+    let moved = set_affinity(tid(), &CpuSet::single(cpu)).is_ok();
     let child = started(command);
-    set_affinity(tid(), &own)?;
+    if moved {
+        set_affinity(tid(), &own)?;
+    }
     child
 }
 

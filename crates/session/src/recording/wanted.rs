@@ -5,7 +5,7 @@ use punctual_bundle::recording::Keeps;
 use punctual_core::CpuSet;
 use punctual_core::event::{Group, NamedTracepoint, ProbeCost};
 use punctual_core::words::nearest;
-use punctual_plan::RecordPlan;
+use punctual_plan::{ExplainPlan, RecordPlan};
 use punctual_record::probe::ProbeRequest;
 use punctual_record::symbols::Function;
 use punctual_record::symbols::lines::Line;
@@ -80,6 +80,35 @@ impl Wanted {
             probes: None,
             max_size: record.max_size.0,
             keeps: Keeps::All,
+            thread_cpus: thread_cpus.clone(),
+        }
+    }
+}
+
+impl Wanted {
+    /// What stands in for the flight recorder where that cannot be had: the newest events of the
+    /// whole run, of at most so many bytes.
+    pub fn instead_of_flight(
+        explain: &ExplainPlan,
+        online: CpuSet,
+        thread_cpus: &CpuSet,
+        max_size: u64,
+    ) -> Wanted {
+        Wanted {
+            events: Events { groups: explain.events.clone(), tracepoints: Vec::new() },
+            insist: true,
+            cpus: online.clone(),
+            pids: Vec::new(),
+            follow_children: false,
+            comms: Vec::new(),
+            syscalls: Vec::new(),
+            backend: Backend::Auto,
+            points: false,
+            buffer: BUFFER,
+            online,
+            probes: None,
+            max_size,
+            keeps: Keeps::Newest,
             thread_cpus: thread_cpus.clone(),
         }
     }

@@ -26,6 +26,8 @@ pub enum Operation {
     Pipe,
     /// What the culprit sends through a socket.
     Socket,
+    /// A signal of the culprit's, which ends its sleep.
+    Signal,
     /// The kernel module, asked with this word.
     Device(&'static str),
     /// Bytes of a disk.

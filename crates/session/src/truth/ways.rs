@@ -124,6 +124,7 @@ pub const WAYS: &[Way] = &[
     own("kernel-lock", &[("lock", CULPRIT)], KernelLock),
     own("pipe", &[("waiting", CULPRIT)], Pipe),
     own("socket", &[("waiting", CULPRIT)], Socket),
+    own("signal", &[("waiting", CULPRIT)], Signal),
     own("work-wait", &[("waiting", WORKER)], Device("work")),
     own("block-read", &[DISK], BlockRead),
     own("fsync", &[DISK], Fsync),

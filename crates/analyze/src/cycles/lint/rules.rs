@@ -394,9 +394,17 @@ fn waits_for_lower(of: &Subject<'_>) -> Option<Violation> {
     )
 }
 
+/// A CPU may choose a task of lower priority once more while another CPU is about to put the thread
+/// on its runqueue. What throttles lasts longer.
+const ABOUT_TO_BE_QUEUED: Nanos = Nanos(100_000);
+
+fn was_throttled(of: &Subject<'_>) -> bool {
+    of.seen.throttled.longest >= ABOUT_TO_BE_QUEUED
+}
+
 fn throttled(of: &Subject<'_>) -> Option<Violation> {
     let delay = &of.seen.throttled;
-    if delay.cycles == 0 {
+    if !was_throttled(of) {
         return None;
     }
     let remedy = match &of.host.limit {
@@ -419,7 +427,7 @@ const NEAR: f64 = 0.8;
 fn throttling_possible(of: &Subject<'_>) -> Option<Violation> {
     let (share, limit) = of.host.limit.as_ref()?;
     let used = of.seen.executed.ns() as f64 / of.seen.span.ns().max(1) as f64;
-    if !is_real_time(of) || of.seen.throttled.cycles > 0 || used < NEAR * share {
+    if !is_real_time(of) || was_throttled(of) || used < NEAR * share {
         return None;
     }
     let percent = |share: f64| format!("{:.1} %", share * 100.0);

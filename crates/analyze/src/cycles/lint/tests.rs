@@ -276,8 +276,10 @@ fn a_lock_without_priority_inheritance() {
 
 #[test]
 fn throttling_seen_and_possible() {
-    let evidence = "ready while a task of lower priority ran: 20 ms altogether, at most 50 us";
-    let case = takes(MainPart::Throttled, 50_000);
+    let evidence = "ready while a task of lower priority ran: 200 ms altogether, at most 500 us";
+    // So long a wake-up may take that crosses to another CPU.
+    assert!(ids(&takes(MainPart::Throttled, 50_000)).is_empty());
+    let case = takes(MainPart::Throttled, 500_000);
     let found =
         only(&case, "throttled-in-cycle", "it was throttled in 400 of 400 cycles", evidence);
     assert_eq!(found.remedy.as_deref(), Some("a fix"));

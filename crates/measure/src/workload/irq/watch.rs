@@ -50,13 +50,22 @@ impl Source {
                 "read(2) of the UIO device",
                 "is the interrupt of the device enabled? See `dmesg`",
             ),
+            IrqSource::Parport => (
+                "the strobe of a parallel port",
+                "poll(2) of the parallel port",
+                "does the strobe raise the interrupt? QEMU's isa-parallel does so, others need a \
+                 wire from pin 1 to pin 10",
+            ),
             IrqSource::Gpio => (
                 "an edge on a GPIO line",
                 "read(2) of the GPIO line",
                 "are the two lines wired together?",
             ),
         };
-        let own = matches!(source, IrqSource::Edu | IrqSource::Uio | IrqSource::Gpio);
+        let own = matches!(
+            source,
+            IrqSource::Edu | IrqSource::Uio | IrqSource::Gpio | IrqSource::Parport
+        );
         let unstamped = match source {
             IrqSource::Timer => "/proc/interrupts has no row of the timer (arch_timer)",
             IrqSource::Gpio => "the kernel itself stamps an edge of a GPIO line",

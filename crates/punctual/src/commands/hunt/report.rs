@@ -33,6 +33,9 @@ pub struct Args {
 
 /// Reads the search, writes the report and prints the tables.
 pub fn run(args: Args) -> Ending {
+    if !html::BUILT {
+        return Err(Failure::refused(html::WITHOUT_PAGES));
+    }
     let member = Member::root(&args.directory).join(DOCUMENT);
     let document: HuntDocument = member.read_json().map_err(Failure::refused)?;
     if document.schema != HUNT_SCHEMA {

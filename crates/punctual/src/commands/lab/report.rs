@@ -38,6 +38,9 @@ pub struct Args {
 
 /// Reads the lab, writes the report and prints the tables.
 pub fn run(args: Args) -> Ending {
+    if !html::BUILT {
+        return Err(Failure::refused(html::WITHOUT_PAGES));
+    }
     let (document, page) = match &args.tables {
         None => {
             let document = lab::read(&args.directory).map_err(Failure::refused)?;

@@ -7,7 +7,7 @@ use crate::output;
 use punctual_core::Nanos;
 use punctual_plan::lab::Seeds;
 use punctual_report::format::{counted, duration, plain, roughly};
-use punctual_report::terminal;
+use punctual_report::{html, terminal};
 use punctual_session::interrupts::Interrupts;
 use punctual_session::labs::collect;
 use punctual_session::labs::directory::Directory;
@@ -120,7 +120,10 @@ pub fn run(args: Args) -> Ending {
     };
     let document = collect::document(&planned, &jobs, &ran, &directory)?;
     directory.write(&document)?;
-    let page = report::write(&document, &path, None)?;
+    let page = match html::BUILT {
+        true => Some(report::write(&document, &path, None)?),
+        false => None,
+    };
     if let Some(file) = &args.junit {
         report::write_junit(&document, file)?;
     }
@@ -128,7 +131,10 @@ pub fn run(args: Args) -> Ending {
         output::print_json(&document)?;
     } else {
         output::print(&terminal::lab(&document, &path.display().to_string(), &show_options()))?;
-        output::print(&format!("\nlab     {}\nreport  {}\n", shown(&path), shown(&page)))?;
+        output::print(&format!("\nlab     {}\n", shown(&path)))?;
+        if let Some(page) = page {
+            output::print(&format!("report  {}\n", shown(&page)))?;
+        }
     }
     if ran.interrupted {
         return Err(Failure::failed("interrupted: run the same command again to continue"));

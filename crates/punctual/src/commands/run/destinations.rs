@@ -5,6 +5,7 @@ use super::common::Common;
 use crate::exit::Failure;
 use punctual_plan::{Output, Plan, Workload};
 use punctual_report::format::plain;
+use punctual_report::html;
 use punctual_session::messages::shown;
 use std::fs::OpenOptions;
 use std::io;
@@ -40,6 +41,7 @@ pub fn check(args: &Common, plan: &Plan) -> Result<(), Failure> {
 
 /// The files beside the bundle alone.
 pub fn check_beside(args: &Common) -> Result<(), Failure> {
+    can_write_pages(args.report.as_deref())?;
     for (option, path) in
         [("--report", &args.report), ("--junit", &args.junit), ("--lava", &args.lava)]
     {
@@ -48,6 +50,14 @@ pub fn check_beside(args: &Common) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Refuses a page where this build makes none.
+pub fn can_write_pages(file: Option<&Path>) -> Result<(), Failure> {
+    match file {
+        Some(_) if !html::BUILT => Err(Failure::refused(html::WITHOUT_PAGES)),
+        _ => Ok(()),
+    }
 }
 
 fn refuse(path: &Path, what: &str) -> Result<(), Failure> {

@@ -70,6 +70,27 @@ fn functions(line: &Line) -> Vec<String> {
 }
 
 #[test]
+fn the_code_of_a_line_is_of_that_line() {
+    // Optimized, what is inlined begins where its caller does.
+    let Some(built) = built(&["-g", "-O0"]) else { return };
+    let program = built.path("program");
+    let data = std::fs::read(&program).unwrap();
+    let object = Object::read(&program).unwrap();
+    let offset = |name: &str| object.functions.iter().find(|f| f.symbol == name).unwrap().offset;
+    let (code, address) = crate::symbols::executable(&data)[0].clone();
+    let address = |offset: u64| address + (offset - code.start as u64);
+    let mut wanted = [address(offset("main")), address(offset("step")), 8];
+    wanted.sort_unstable();
+    let lines = lines_at(&program, &data, &wanted).unwrap();
+    let line = |name: &str| lines.get(&address(offset(name))).map(String::as_str);
+    assert_eq!((line("step"), line("main")), (Some("loop.c:5"), Some("loop.c:9")));
+    assert!(!lines.contains_key(&8), "{lines:?}");
+    let stripped = built.run("strip", &["-o", "stripped", "program"]);
+    let data = std::fs::read(built.path("stripped")).unwrap_or_default();
+    assert!(!stripped || lines_at(&built.path("stripped"), &data, &wanted).is_err());
+}
+
+#[test]
 fn words_are_lines_or_functions() {
     let line = |text: &str| {
         LineSpec::parse(text).map(|spec| spec.map(|s| (s.binary.is_some(), s.file, s.line)))

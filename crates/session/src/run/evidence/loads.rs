@@ -81,7 +81,7 @@ impl LoadWatch {
         let (mut time, mut switches, mut bytes) = (Nanos::ZERO, 0u64, 0u64);
         let mut worked = false;
         self.last.retain(|pid, _| tree.contains(pid));
-        for pid in tree {
+        for &pid in &tree {
             let Some(done) = progress::of_process(files, pid) else { continue };
             let before = self.last.insert(pid, done).unwrap_or_default();
             time += Nanos((done.cpu_time - before.cpu_time).ns().max(0));
@@ -99,8 +99,11 @@ impl LoadWatch {
         }
         self.last_poll = Some(now);
         if since.is_some() {
+            // One that has work and gets no CPU does not idle: others keep the CPUs busy.
+            let starved = !worked && tree.iter().any(|pid| progress::is_ready(files, *pid));
             self.evidence.looks += 1;
-            self.evidence.idle_looks += u64::from(!worked);
+            self.evidence.starved_looks += u64::from(starved);
+            self.evidence.idle_looks += u64::from(!worked && !starved);
         }
     }
 

@@ -1,5 +1,6 @@
 //! What a machine has for workloads beside CPUs and memory, and how its init makes them ready.
 
+use punctual_lab::exact::PARPORT;
 use punctual_lab::{Guest, GuestFile, LabError, disk};
 use punctual_plan::{Acceleration, Device, VmPlan};
 use std::path::Path;
@@ -17,6 +18,7 @@ pub fn add(vm: &VmPlan, place: &Path, guest: &mut Guest) -> Result<String, LabEr
     for device in &vm.devices {
         script += &match device {
             Device::Edu => edu(guest),
+            Device::Parport => parport(guest),
             Device::Storage if vm.accel == Acceleration::VirtualTime => {
                 storage_in_memory(place, guest)?
             }
@@ -30,6 +32,7 @@ pub fn add(vm: &VmPlan, place: &Path, guest: &mut Guest) -> Result<String, LabEr
 pub fn title(device: Device, accel: Acceleration) -> &'static str {
     match device {
         Device::Edu => "QEMU's edu, bound to uio_pci_generic at /dev/uio0",
+        Device::Parport => "QEMU's parallel port at /dev/parport0",
         Device::Storage if accel == Acceleration::VirtualTime => {
             "ext4 on a disk in memory (brd) at /mnt/storage: a real disk answers in the host's time"
         }
@@ -42,6 +45,13 @@ fn edu(guest: &mut Guest) -> String {
     guest.qemu_args.extend(["-device".to_owned(), "edu".to_owned()]);
     guest.modules.push("uio_pci_generic".to_owned());
     "echo 1234 11e8 >/sys/bus/pci/drivers/uio_pci_generic/new_id || exit 1\n".to_owned()
+}
+
+/// Its arguments are among those that `lab::exact` accepts.
+fn parport(guest: &mut Guest) -> String {
+    guest.qemu_args.extend(PARPORT.map(str::to_owned));
+    guest.modules.extend(["parport_pc".to_owned(), "ppdev".to_owned()]);
+    "[ -e /dev/parport0 ] || exit 1\n".to_owned()
 }
 
 fn storage(place: &Path, guest: &mut Guest) -> Result<String, LabError> {

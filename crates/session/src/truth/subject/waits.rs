@@ -9,8 +9,8 @@ use crate::truth::operation::{Holder, LockKind, Operation};
 use crate::truth::record;
 use punctual_analyze::truth::Injected;
 use punctual_core::{Clock, Nanos};
-use punctual_sys::clock;
 use punctual_sys::mapping::Mapping;
+use punctual_sys::{attributes, clock, signals};
 use rustix::fs::{Advice, OFlags, fadvise};
 use rustix::pipe::pipe;
 use std::fs::{File, OpenOptions};
@@ -57,6 +57,7 @@ pub fn prepare(operation: Operation, stage: &Arc<Stage>) -> io::Result<Wait> {
             peer(stage, other.try_clone()?, other)?;
             Ok(asks(own.try_clone()?, own))
         }
+        Operation::Signal => signal(stage),
         Operation::Device(word) => device(word),
         Operation::BlockRead => block_read(),
         Operation::Fsync => fsync(),
@@ -184,6 +185,26 @@ fn asks(mut ask: impl Write + 'static, mut answer: impl Read + 'static) -> Wait 
         answer.read_exact(&mut [0])?;
         Ok(stage.met(begin))
     })
+}
+
+/// The subject sleeps for longer than the culprit lets it.
+fn signal(stage: &Arc<Stage>) -> io::Result<Wait> {
+    signals::prepare_waking()?;
+    let subject = attributes::tid();
+    stage.culprit(0, move |stage, due| {
+        spin_until(due + stage.length);
+        stage.ends();
+        signals::wake(subject)
+    })?;
+    Ok(Box::new(|stage| {
+        // No signal comes in the sleep after it.
+        let (begin, time) = (now(), clock::timespec(stage.period / 2));
+        match clock::sleep(clock::id(Clock::Monotonic), 0, &time) {
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => Ok(stage.met(begin)),
+            // It came before the sleep began.
+            slept => slept.map(|()| None),
+        }
+    }))
 }
 
 fn device(word: &'static str) -> io::Result<Wait> {

@@ -1,0 +1,234 @@
+//! The functions of programs in the guest. A block of a program is found by its bytes: code is
+//! mapped from files in whole pages and is not changed, so that it stands at the same place of a
+//! page as in its file. Nothing needs to be asked of the guest.
+
+use super::dump::Block;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+const PAGE: u64 = 4096;
+/// A block with fewer known bytes says nothing of where a file is mapped.
+const BYTES_MIN: usize = 8;
+
+/// Bytes of a file that are executed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Code {
+    /// Where they begin in the file.
+    pub offset: u64,
+    /// They themselves.
+    pub bytes: Vec<u8>,
+}
+
+/// A program or library of the guest.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Program {
+    /// Its file's name, without directories.
+    pub name: String,
+    /// What of it is mapped as code.
+    pub code: Vec<Code>,
+    /// Its functions: offset in the file, length in bytes (0: to the next one), name; by offset.
+    pub functions: Vec<(u64, u64, String)>,
+}
+
+/// A file that is mapped at some place: addresses are this much more than offsets in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Mapping {
+    program: usize,
+    /// May wrap around.
+    bias: u64,
+}
+
+/// The functions of blocks of programs, by the place of the block in the dump.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct UserFunctions {
+    names: HashMap<usize, Arc<str>>,
+    /// The program, by its place among them, and the offset in its file.
+    found: HashMap<usize, (usize, u64)>,
+}
+
+impl UserFunctions {
+    /// Finds these blocks in these files.
+    pub fn find(blocks: &[Block], wanted: &[usize], programs: &[Program]) -> UserFunctions {
+        let mut known: Vec<Mapping> = Vec::new();
+        let mut found: HashMap<usize, (usize, u64)> = HashMap::new();
+        let user = |place: &&usize| blocks.get(**place).is_some_and(|block| block.is_user());
+        // The second time round the small ones are found where the others have shown what is
+        // mapped.
+        for founds in [true, false] {
+            for place in wanted.iter().filter(user) {
+                let block = &blocks[*place];
+                if found.contains_key(place) || block.code().is_empty() {
+                    continue;
+                }
+                let fits = |mapping: &&Mapping| mapping.holds(block, programs);
+                let mapping = known.iter().rev().find(fits).copied().or_else(|| {
+                    let new = founds.then(|| only_one(block, programs)).flatten()?;
+                    known.push(new);
+                    Some(new)
+                });
+                if let Some(mapping) = mapping {
+                    let offset = block.pc.wrapping_sub(mapping.bias);
+                    found.insert(*place, (mapping.program, offset));
+                }
+            }
+        }
+        let mut names: HashMap<(usize, usize), Arc<str>> = HashMap::new();
+        let named = found.iter().map(|(place, (number, offset))| {
+            let program = &programs[*number];
+            let function = program.function(*offset);
+            let key = (*number, function.unwrap_or(usize::MAX));
+            let name = names.entry(key).or_insert_with(|| program.title(function).into());
+            (*place, Arc::clone(name))
+        });
+        UserFunctions { names: named.collect(), found }
+    }
+
+    /// The function of the block at this place: `libc.so.6:memset`; the file's name alone where it
+    /// has no symbol for it; `None` where no file has this code.
+    pub fn name(&self, place: usize) -> Option<&str> {
+        self.names.get(&place).map(|name| &**name)
+    }
+
+    /// Where blocks are: their places, the program among those that were given, and the offset in
+    /// its file.
+    pub fn places(&self) -> impl Iterator<Item = (usize, usize, u64)> {
+        self.found.iter().map(|(place, (program, offset))| (*place, *program, *offset))
+    }
+}
+
+impl Program {
+    /// The place of the function that an offset lies in.
+    fn function(&self, offset: u64) -> Option<usize> {
+        let place =
+            self.functions.partition_point(|(begin, ..)| *begin <= offset).checked_sub(1)?;
+        let (begin, size, _) = self.functions[place];
+        (size == 0 || offset - begin < size).then_some(place)
+    }
+
+    fn title(&self, function: Option<usize>) -> String {
+        match function {
+            Some(place) => format!("{}:{}", self.name, self.functions[place].2),
+            None => self.name.clone(),
+        }
+    }
+
+    fn has(&self, offset: u64, wanted: &[u8]) -> bool {
+        self.code.iter().any(|code| {
+            let begin = offset.checked_sub(code.offset).and_then(|at| usize::try_from(at).ok());
+            begin.and_then(|at| code.bytes.get(at..)?.get(..wanted.len())) == Some(wanted)
+        })
+    }
+}
+
+impl Mapping {
+    fn holds(&self, block: &Block, programs: &[Program]) -> bool {
+        programs[self.program].has(block.pc.wrapping_sub(self.bias), block.code())
+    }
+}
+
+/// The one place in all files that can be this block.
+fn only_one(block: &Block, programs: &[Program]) -> Option<Mapping> {
+    let wanted = block.code();
+    let first = block.pc % PAGE;
+    let mut only = None;
+    for (program, file) in programs.iter().enumerate().filter(|_| wanted.len() >= BYTES_MIN) {
+        for code in &file.code {
+            let begin = (PAGE + first - code.offset % PAGE) % PAGE;
+            let pages = (begin as usize..code.bytes.len()).step_by(PAGE as usize);
+            for at in pages.filter(|at| code.bytes[*at..].starts_with(wanted)) {
+                let bias = block.pc.wrapping_sub(code.offset + at as u64);
+                if only.replace(Mapping { program, bias }).is_some() {
+                    return None;
+                }
+            }
+        }
+    }
+    only
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::dump::{CODE, Kind};
+    use super::*;
+
+    /// Bytes that repeat nowhere.
+    fn bytes(seed: u64, count: usize) -> Vec<u8> {
+        let word = |k: u64| (seed + k).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (k << 7);
+        (0..count as u64).map(|k| (word(k) >> 33) as u8).collect()
+    }
+
+    fn program(name: &str, offset: u64, code: Vec<u8>, functions: &[(u64, u64, &str)]) -> Program {
+        let functions =
+            functions.iter().map(|(at, size, name)| (*at, *size, (*name).to_owned())).collect();
+        Program { name: name.to_owned(), code: vec![Code { offset, bytes: code }], functions }
+    }
+
+    fn block(pc: u64, code: &[u8]) -> Block {
+        let mut known = [0; CODE];
+        let length = code.len().min(CODE);
+        known[..length].copy_from_slice(&code[..length]);
+        Block {
+            pc,
+            bytes: code.len() as u16,
+            insns: 3,
+            clock: 0,
+            kind: Kind::Plain,
+            entry: false,
+            code: known,
+        }
+    }
+
+    #[test]
+    fn blocks_are_found_where_their_bytes_are_mapped() {
+        let (one, two) = (bytes(1, 9_000), bytes(2, 9_000));
+        let programs = [
+            program("load", 0x1000, one.clone(), &[(0x1000, 0x20, "main"), (0x1100, 0, "spin")]),
+            program("libc.so.6", 0x2_0040, two.clone(), &[]),
+        ];
+        let (low, high) = (0x5555_0000_0000, 0x7fff_0000_0000);
+        let blocks = [
+            block(low + 0x1000, &one[..16]),
+            block(low + 0x1130, &one[0x130..0x150]),
+            // Too short to say where something is mapped, and long enough where that is known.
+            block(low + 0x1110, &one[0x110..0x113]),
+            block(low + 0x1030, &one[0x30..0x40]),
+            block(high + 0x2_0040, &two[..12]),
+            block(high + 0x9_0000, &[0x90; 14]),
+            // The same address in another process, with other code.
+            block(low + 0x1000, &two[0x1000 - 0x40..][..16]),
+            block(1 << 63, &one[..16]),
+        ];
+        let wanted: Vec<usize> = (0..blocks.len()).collect();
+        let found = UserFunctions::find(&blocks, &wanted, &programs);
+        let names: Vec<Option<&str>> = wanted.iter().map(|place| found.name(*place)).collect();
+        assert_eq!(
+            names,
+            [
+                Some("load:main"),
+                Some("load:spin"),
+                Some("load:spin"),
+                Some("load"),
+                Some("libc.so.6"),
+                None,
+                Some("libc.so.6"),
+                None
+            ]
+        );
+    }
+
+    #[test]
+    fn what_two_files_have_is_of_neither_unless_one_is_mapped_there() {
+        let code = bytes(3, 5_000);
+        let other = [&bytes(4, 4_096)[..], &code[4_096..]].concat();
+        let programs = [program("a", 0, code.clone(), &[]), program("b", 0, other, &[])];
+        let twin = block(0x40_1010, &code[0x1010..0x1020]);
+        let own = block(0x40_0100, &code[0x100..0x110]);
+        let names = |blocks: &[Block]| {
+            let wanted: Vec<usize> = (0..blocks.len()).collect();
+            let found = UserFunctions::find(blocks, &wanted, &programs);
+            wanted.iter().map(|place| found.name(*place).map(str::to_owned)).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&[twin]), [None]);
+        assert_eq!(names(&[twin, own]), [Some("a".to_owned()), Some("a".to_owned())]);
+    }
+}

@@ -1,0 +1,195 @@
+//! What works on which kernel, and by which way: the tour of docs/where-it-runs.md, in guests. The
+//! kernels that take `./x test` too long are ignored here:
+//! `cargo test -p punctual --test guest_tour -- --ignored`. Boards need their program before:
+//! `./x build --arch riscv64 --board`, `./x build --arch armv7 --board`.
+
+mod common;
+
+use common::has_program;
+use punctual_lab::{Arch, Guest, GuestFile, GuestResult, Job, Source};
+use punctual_testing as testing;
+use punctual_testing::section;
+use punctual_testpoint::{begin, end};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const SCRIPT: &str = include_str!("guests/tour.sh");
+const ROLE: &str = "PUNCTUAL_TEST_APPLICATION";
+const ROUNDS: u64 = 50;
+/// The kernel as it is.
+const NOTHING: &str = "nothing";
+
+/// Not a test but an application with test points, when it is asked to be one.
+#[test]
+fn the_application() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    for round in 0..ROUNDS {
+        begin!("cycle", round);
+        std::thread::sleep(Duration::from_millis(1));
+        end!("cycle", round);
+    }
+}
+
+/// Compiled here; nothing where that cannot be done.
+fn without_bpf() -> Option<PathBuf> {
+    if !has_program("cc", "gcc") {
+        return None;
+    }
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests/without_bpf.c");
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("without-bpf");
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-static", "-o"]).arg(&program).arg(&source);
+    let built = cc.output().expect("cc starts");
+    assert!(built.status.success(), "{}", common::text(&built));
+    Some(program)
+}
+
+/// Boots the kernel, takes the tour as it is and without each of these, and compares what worked
+/// with the page.
+fn tour(kernel: &str, lacks: &[&str]) {
+    let binary = env!("CARGO_BIN_EXE_punctual");
+    let name = format!("debian:{kernel}");
+    let Some(mut guest) = testing::punctual_guest(binary, &name, "", 2) else { return };
+    let application = testing::stripped(&std::env::current_exe().expect("this program"));
+    let words = format!(
+        "export {ROLE}=1 PUNCTUAL_POINTS_DIR=/run/points APPLICATION='{} --exact the_application' \
+         LACKS='{}'\nmkdir -m 700 /run/points\n",
+        application.display(),
+        lacks.join(" ")
+    );
+    guest.programs.push(application);
+    if !lacks.is_empty() {
+        let Some(program) = without_bpf() else { return };
+        let (path, source) = ("/usr/bin/without-bpf".into(), Source::Host(program));
+        guest.files.push(GuestFile { path, source, mode: 0o755 });
+    }
+    let guest = Guest { job: Job::Script(words + SCRIPT), memory_mb: 2048, ..guest };
+    judge("x86_64", kernel, lacks, &guest);
+}
+
+/// The same on a board of another architecture, with the program that was built for it.
+fn tour_of_board(arch: Arch, triple: &str, kernel: &str) {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(triple);
+    let programs =
+        ["board", "release", "quick"].map(|profile| built.join(profile).join("punctual"));
+    let Some(program) = programs.into_iter().find(|program| program.is_file()) else {
+        return println!("SKIPPED: the tour lacks punctual for {triple} (./x build --arch)");
+    };
+    let Some(mut guest) = testing::guest_for(arch, &format!("debian:{kernel}")) else { return };
+    let (path, source) = ("/usr/bin/punctual".into(), Source::Host(program));
+    guest.files.push(GuestFile { path, source, mode: 0o755 });
+    guest.job = Job::Script(SCRIPT.to_owned());
+    judge(arch.debian_name(), kernel, &[], &Guest { memory_mb: 1024, ..guest });
+}
+
+fn judge(architecture: &str, kernel: &str, lacks: &[&str], guest: &Guest) {
+    let Some(result) = testing::run(guest) else { return };
+    assert_eq!(result.exit_status, Some(0), "{}", testing::story(&result));
+    let each = [NOTHING].into_iter().chain(lacks.iter().copied());
+    let rows: Vec<String> = each.map(|lacks| row(architecture, kernel, lacks, &result)).collect();
+    compare_with_page(&rows);
+}
+
+/// Every row stands in the page as it is.
+fn compare_with_page(rows: &[String]) {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/where-it-runs.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    rows.iter().for_each(|row| println!("{row}"));
+    let missing: Vec<&String> = rows.iter().filter(|row| !page.contains(row.as_str())).collect();
+    assert!(missing.is_empty(), "docs/where-it-runs.md has other rows than {missing:#?}");
+}
+
+/// What a tour has left, as a row of the table.
+fn row(architecture: &str, kernel: &str, lacks: &str, result: &GuestResult) -> String {
+    let read = |name: &str| section(result, &format!("{lacks}/{name}")).to_owned();
+    let done = |name: &str| {
+        let code = read(&format!("{name}.code"));
+        if code != "0" {
+            println!("{kernel} without {lacks}: {name}: {code}: {}", read(&format!("{name}.said")));
+        }
+        code == "0"
+    };
+    let shown = |name: &str| -> Value {
+        serde_json::from_str(&read(&format!("{name}.shown"))).expect("JSON of a bundle")
+    };
+    let by = |name: &str| match read(&format!("{name}.way")).as_str() {
+        "BPF (BTF tracepoints)" => "BPF, BTF",
+        "BPF (tracepoint formats)" => "BPF",
+        "tracefs" => "tracefs",
+        other => panic!("{name} by {other}"),
+    };
+    let all = ["timer", "syscall", "switch", "spin"];
+    let measures = all.iter().filter(|name| !done(name)).collect::<Vec<_>>();
+    assert!(measures.is_empty(), "{measures:?} do not work on {kernel} without {lacks}");
+    let check = read("check.code");
+    assert!(["0", "3"].contains(&check.as_str()), "check: {check}: {}", read("check.said"));
+    // No application is built for a board.
+    if result.results.contains_key(&format!("{lacks}/points.code")) {
+        assert!(done("points"), "test points do not work on {kernel} without {lacks}");
+        assert_eq!(shown("points")["recording"]["points"], 2 * ROUNDS);
+    }
+    let trace = if done("trace") { by("trace") } else { "–" };
+    let (mut explain, mut account) = ("–".to_owned(), "–");
+    if done("explained") {
+        explain = by("explained").to_owned();
+        assert!(done("explain"));
+        let explained: Value = serde_json::from_str(&read("explain")).expect("JSON");
+        assert!(explained["samples"].as_array().is_some_and(|all| !all.is_empty()), "{explained}");
+        if explained["source"] == "recording" {
+            explain += ", recorded";
+        }
+        let findings = shown("explained")["findings"].to_string();
+        account = match () {
+            () if findings.contains("account-unavailable") => "–",
+            () if findings.contains("account-untyped") => "BPF",
+            () => "BPF, BTF",
+        };
+    }
+    let attach = match done("attach") {
+        false => "–",
+        true if shown("attach")["findings"].to_string().contains("cycles-without-bpf") => "tracefs",
+        true => "BPF, BTF",
+    };
+    format!(
+        "| {architecture} | {kernel} | {lacks} | yes | {trace} | {explain} | {account} | {attach} |"
+    )
+}
+
+#[test]
+fn on_5_10() {
+    tour("5.10", &[]);
+}
+
+#[test]
+#[ignore = "takes long: for the table of docs/where-it-runs.md"]
+fn on_6_1_and_without_btf_bpf_and_tracefs() {
+    tour("6.1", &["btf", "bpf", "tracefs"]);
+}
+
+#[test]
+#[ignore = "takes long: for the table of docs/where-it-runs.md"]
+fn on_7_2() {
+    tour("7.2", &[]);
+}
+
+#[test]
+#[ignore = "takes long: for the table of docs/where-it-runs.md"]
+fn on_further_kernels() {
+    for kernel in ["5.10-rt", "6.1-rt", "6.12", "6.12-rt", "7.2-rt"] {
+        tour(kernel, &[]);
+    }
+}
+
+#[test]
+fn on_riscv64() {
+    tour_of_board(Arch::Riscv64, "riscv64gc-unknown-linux-gnu", "7.2");
+}
+
+#[test]
+fn on_armhf() {
+    tour_of_board(Arch::Armhf, "armv7-unknown-linux-gnueabihf", "6.1");
+}

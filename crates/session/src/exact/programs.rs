@@ -1,0 +1,172 @@
+//! The programs of a guest and its kernel, as the exact explanation names their functions and
+//! source lines.
+
+use punctual_analyze::exact::dump::Dump;
+use punctual_analyze::exact::programs::{Code, Program};
+use punctual_analyze::exact::symbols::{KernelSymbols, Names, executed};
+use punctual_core::{Finding, MadeOf, Severity};
+use punctual_lab::exact::GuestProgram;
+use punctual_record::symbols::lines::lines_at;
+use punctual_record::symbols::{Object, executable};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// What the kernel maps into each program.
+const VDSO: &str = "[vdso]";
+/// Where distributions put a kernel with its debug information.
+const KERNELS: [&str; 2] = ["/usr/lib/debug/boot/vmlinux-", "/usr/lib/debug/lib/modules/"];
+
+/// What of a file is mapped as code: offsets in it, and the address of the first one.
+type Mapped = Vec<(Range<usize>, u64)>;
+
+/// The files of a run, each with its code and functions.
+pub(crate) struct Programs {
+    files: Vec<(GuestProgram, Mapped)>,
+    programs: Vec<Program>,
+}
+
+impl Programs {
+    /// Those of a run, with the kernel's vDSO.
+    pub(crate) fn of(made_of: Option<&MadeOf>, vdso: &[u8]) -> Programs {
+        let vdso = GuestProgram { path: VDSO.to_owned(), bytes: vdso.to_owned() };
+        let files = made_of.map(punctual_lab::exact::programs).unwrap_or_default();
+        let mut all = Programs { files: Vec::new(), programs: Vec::new() };
+        for file in std::iter::once(vdso).chain(files) {
+            let mapped = executable(&file.bytes);
+            if let Some(program) = program(&file, &mapped) {
+                all.files.push((file, mapped));
+                all.programs.push(program);
+            }
+        }
+        all
+    }
+
+    /// All names of a run.
+    pub(crate) fn names(&self, dump: &Dump, kallsyms: &str) -> Names {
+        Names::of(dump, KernelSymbols::parse(kallsyms), &self.programs)
+    }
+
+    /// Adds the source lines of all code that has debug information. The findings are what has
+    /// none.
+    pub(crate) fn add_lines(&self, names: &mut Names, dump: &Dump, release: &str) -> Vec<Finding> {
+        let mut places: Vec<Vec<(u64, usize)>> = vec![Vec::new(); self.files.len()];
+        for (place, program, offset) in names.user.places() {
+            let (_, mapped) = &self.files[program];
+            places[program].extend(address(mapped, offset).map(|address| (address, place)));
+        }
+        let mut missing: Vec<String> = Vec::new();
+        for ((file, _), places) in self.files.iter().zip(places) {
+            // That the C library has none is no news.
+            if let Err(why) = add(names, places, Path::new(&file.path), &file.bytes) {
+                missing.push(why);
+            }
+        }
+        let kernel: Vec<(u64, usize)> = executed(dump)
+            .into_iter()
+            .map(|place| (dump.blocks[place].pc, place))
+            .filter(|(pc, _)| pc >> 63 == 1)
+            .collect();
+        let without_kernel = add_kernel(names, kernel, release).err();
+        let finding = |what: &str, why: String| {
+            Finding::new("exact-lines", Severity::Note, "system", what).evidence(why)
+        };
+        let kernel = without_kernel.map(|why| {
+            finding("source lines of the kernel are not known", why)
+                .remedy(format!("install linux-image-{release}-dbg (about 1 GB, unpacked 7 GB)"))
+        });
+        let programs = missing.into_iter().next().filter(|_| names.lines.is_empty()).map(|why| {
+            finding("source lines of programs are not known", why).remedy("compile them with -g")
+        });
+        kernel.into_iter().chain(programs).collect()
+    }
+}
+
+/// `None` of what has no code.
+fn program(file: &GuestProgram, mapped: &Mapped) -> Option<Program> {
+    let path = Path::new(&file.path);
+    let code: Vec<Code> = mapped
+        .iter()
+        .map(|(range, _)| Code {
+            offset: range.start as u64,
+            bytes: file.bytes[range.clone()].to_vec(),
+        })
+        .collect();
+    let symbols = Object::of_bytes(path, &file.bytes).unwrap_or_default();
+    let mut functions: Vec<(u64, u64, String)> = Vec::new();
+    for function in symbols.functions {
+        // Of several names for one place the first is the plainest.
+        if functions.last().is_none_or(|(offset, ..)| *offset != function.offset) {
+            functions.push((function.offset, function.size, function.bare));
+        }
+    }
+    let name = path.file_name()?.to_string_lossy().into_owned();
+    (!code.is_empty()).then_some(Program { name, code, functions })
+}
+
+/// The address of an offset in a file, by which its debug information goes.
+fn address(mapped: &Mapped, offset: u64) -> Option<u64> {
+    let inside = |range: &Range<usize>| (range.start as u64..range.end as u64).contains(&offset);
+    let (range, address) = mapped.iter().find(|(range, _)| inside(range))?;
+    Some(address + (offset - range.start as u64))
+}
+
+/// Adds the lines of blocks at these addresses of a file.
+fn add(
+    names: &mut Names,
+    mut places: Vec<(u64, usize)>,
+    path: &Path,
+    bytes: &[u8],
+) -> Result<(), String> {
+    if places.is_empty() {
+        return Ok(());
+    }
+    places.sort_unstable();
+    let mut addresses: Vec<u64> = places.iter().map(|(address, _)| *address).collect();
+    addresses.dedup();
+    let lines: HashMap<u64, String> = lines_at(path, bytes, &addresses)?;
+    let known = places.into_iter().filter_map(|(at, place)| Some((place, lines.get(&at)?.clone())));
+    names.lines.extend(known);
+    Ok(())
+}
+
+/// The same of the kernel, which lies where its debug file has it: guests boot with `nokaslr`.
+fn add_kernel(names: &mut Names, places: Vec<(u64, usize)>, release: &str) -> Result<(), String> {
+    let [boot, modules] = KERNELS;
+    let paths = [format!("{boot}{release}"), format!("{modules}{release}/vmlinux")];
+    // A release is a word of the guest's.
+    let file =
+        paths.iter().map(PathBuf::from).find(|path| !release.contains('/') && path.is_file());
+    let path = file.ok_or_else(|| format!("neither {} nor {} is there", paths[0], paths[1]))?;
+    let bytes = std::fs::read(&path).map_err(|why| format!("{}: {why}", path.display()))?;
+    add(names, places, &path, &bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_program_has_its_own_functions_and_code() {
+        let own = std::env::current_exe().expect("a path");
+        let path = own.to_string_lossy().into_owned();
+        let bytes = std::fs::read(&own).expect("it can be read");
+        let mapped = executable(&bytes);
+        let file = GuestProgram { path, bytes: bytes.clone() };
+        let program = program(&file, &mapped).expect("a program");
+        assert!(program.functions.is_sorted_by_key(|(offset, ..)| *offset));
+        let main = program.functions.iter().find(|(.., name)| name == "main");
+        let (offset, size, _) = main.expect("main");
+        let code = program
+            .code
+            .iter()
+            .find(|code| (code.offset..code.offset + code.bytes.len() as u64).contains(offset));
+        let (code, at) = (code.expect("its code"), *offset as usize);
+        let from = at - code.offset as usize;
+        assert_eq!(code.bytes[from..from + *size as usize], bytes[at..at + *size as usize]);
+        assert!(program.functions.len() > 1_000, "{}", program.functions.len());
+        assert_eq!(address(&mapped, *offset).map(|address| address % 16), Some(*offset % 16));
+        let script = GuestProgram { path: "bin/script".to_owned(), bytes: b"#!/bin/sh".to_vec() };
+        assert_eq!(super::program(&script, &executable(&script.bytes)), None);
+    }
+}

@@ -1,0 +1,134 @@
+//! What trials ended with instead of being only late: a kernel that panics, hangs or runs out of
+//! memory is a finding of its own.
+
+use super::search::Tried;
+use punctual_bundle::Bundle;
+use punctual_bundle::hunt::{HuntFailure, Trial};
+use std::collections::BTreeMap;
+
+/// How what became of a guest is written (`punctual_lab::Outcome`), and its kind.
+const KINDS: [(&str, &str); 5] = [
+    ("the guest's kernel panicked", "panic"),
+    ("the guest was still running", "hang"),
+    ("the guest printed nothing", "hang"),
+    ("the guest ran out of memory", "out-of-memory"),
+    ("the guest powered off or reset", "ended-early"),
+];
+/// The finding of a run that came to its end although its kernel killed tasks.
+const MEMORY: &str = "guest-out-of-memory";
+
+/// The kind of a failure, by its message.
+pub fn kind(why: &str) -> &'static str {
+    let known = KINDS.iter().find(|(words, _)| why.contains(words));
+    known.map_or("other", |(_, kind)| kind)
+}
+
+/// That memory ran out in a run that came to its end.
+pub fn memory_ran_out(bundle: &Bundle) -> Option<String> {
+    let finding = bundle.findings.iter().find(|finding| finding.id == MEMORY)?;
+    Some(finding.message.clone())
+}
+
+/// Those of all trials, the most frequent first; `ran_out` has the messages of [`memory_ran_out`].
+/// The experiments are not written yet.
+pub fn of(tried: &[Tried], trials: &[Trial], ran_out: &[Option<String>]) -> Vec<HuntFailure> {
+    let mut all: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
+    for (number, (tried, ran_out)) in tried.iter().zip(ran_out).enumerate() {
+        let failed = tried.shown.failure.as_deref().map(|why| (kind(why), why));
+        // How many tasks were killed differs from trial to trial.
+        let ran_out = ran_out.as_deref().map(|why| ("out-of-memory", without_count(why)));
+        if let Some(key) = failed.or(ran_out) {
+            all.entry(key).or_default().push(number);
+        }
+    }
+    let mut failures: Vec<HuntFailure> = all
+        .into_iter()
+        .map(|((what, why), met)| {
+            let size = |number: &usize| {
+                let input = &tried[*number].input;
+                let instances: u32 = input.parts.iter().map(|part| part.instances).sum();
+                (input.parts.len(), instances, input.quarters)
+            };
+            let least = met.iter().copied().min_by_key(size).unwrap_or_default();
+            HuntFailure {
+                what: what.to_owned(),
+                why: why.to_owned(),
+                trials: met.len() as u64,
+                trial: trials[least].number,
+                loads: trials[least].loads.clone(),
+                file: None,
+                console: trials[least].console.clone(),
+            }
+        })
+        .collect();
+    failures.sort_by_key(|failure| std::cmp::Reverse(failure.trials));
+    failures
+}
+
+fn without_count(why: &str) -> &str {
+    why.split_once(": its kernel killed").map_or(why, |(before, _)| before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::archive::Shown;
+    use super::super::search::Stage;
+    use super::super::space::Input;
+    use super::*;
+    use punctual_bundle::hunt::TrialState;
+    use punctual_lab::{Outcome, Phase};
+    use std::time::Duration;
+
+    #[test]
+    fn an_outcome_has_the_kind_of_its_words() {
+        let after = Duration::from_secs(300);
+        for (outcome, expected) in [
+            (Outcome::Panicked("sysrq".into()), "panic"),
+            (Outcome::Hung { after, phase: Phase::Booting }, "hang"),
+            (Outcome::Silent { after }, "hang"),
+            (Outcome::OutOfMemory("killed".into()), "out-of-memory"),
+            (Outcome::EndedEarly(Phase::Booting), "ended-early"),
+            (Outcome::QemuFailed("no such file".into()), "other"),
+        ] {
+            assert_eq!(kind(&outcome.to_string()), expected, "{outcome}");
+        }
+    }
+
+    #[test]
+    fn trials_with_the_same_message_are_one_failure_shown_by_the_fewest_loads() {
+        let panic = "the guest's kernel panicked: a";
+        let ran_out = "memory ran out: its kernel killed 2 task(s)";
+        let shows = [
+            (2, Some(panic), None),
+            (1, Some(panic), None),
+            (1, None, None),
+            (1, None, Some(ran_out.to_owned())),
+        ];
+        let tried = shows.iter().map(|(loads, why, _)| Tried {
+            input: Input::simple(0..*loads, 1),
+            stage: Stage::Survey,
+            shown: Shown { failure: why.map(str::to_owned), ..Shown::default() },
+        });
+        let tried: Vec<Tried> = tried.collect();
+        let trial = |number: u64| Trial {
+            number,
+            stage: "survey".into(),
+            loads: vec![format!("load {number}")],
+            seed: 1,
+            state: TrialState::Failed,
+            why: None,
+            worst_ns: None,
+            irqs_disabled: None,
+            bundle: None,
+            console: Some(format!("{number}.log")),
+        };
+        let trials: Vec<Trial> = (1..=4).map(trial).collect();
+        let memory: Vec<Option<String>> = shows.iter().map(|(_, _, out)| out.clone()).collect();
+        let found = of(&tried, &trials, &memory);
+        let short: Vec<_> = found.iter().map(|f| (f.what.as_str(), f.trials, f.trial)).collect();
+        assert_eq!(short, [("panic", 2, 2), ("out-of-memory", 1, 4)]);
+        assert_eq!(found[0].loads, ["load 2"]);
+        assert_eq!(found[0].console.as_deref(), Some("2.log"));
+        assert_eq!(found[1].why, "memory ran out");
+    }
+}
