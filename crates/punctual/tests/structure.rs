@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 /// From the lowest floor up: each may import from those before it.
 const FLOORS: &[&str] = &[
     "core",
+    "traces",
     "sys",
     "testpoint",
     "points",

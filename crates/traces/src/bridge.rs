@@ -1,0 +1,267 @@
+//! From the clocks of timers to the clock of the trace.
+//!
+//! `hrtimer_expire_entry` states the instant `now` of the timer's own clock, some hundreds of
+//! nanoseconds before its own instant on the trace's clock. The smallest difference within a second
+//! or two is the distance of both clocks. Timers may be on several clocks (CLOCK_REALTIME is
+//! decades ahead of CLOCK_MONOTONIC), each with a distance of its own.
+
+use crate::ClockRelation;
+use punctual_core::MonotonicNs;
+use punctual_core::event::{Event, EventKind};
+use std::collections::VecDeque;
+
+/// Converts the instants of timers.
+#[derive(Debug)]
+pub(crate) struct Bridge {
+    /// The trace is on CLOCK_MONOTONIC.
+    stated: bool,
+    bases: Vec<Base>,
+    /// What came before the first expiry, from a timer's start on.
+    held: VecDeque<Event>,
+    holding: bool,
+    /// The file holds timers.
+    timers: bool,
+    /// Starts of timers whose expiry cannot be converted.
+    pub(crate) unconverted: u64,
+}
+
+/// One clock of timers.
+#[derive(Clone, Copy, Debug)]
+struct Base {
+    /// The smallest of the current period, and of the one before: clocks drift.
+    current: i64,
+    before: i64,
+    since: i64,
+}
+
+impl Base {
+    fn distance(&self) -> i64 {
+        self.current.min(self.before)
+    }
+}
+
+/// Clocks that differ by less are one.
+const SAME: i64 = 1_000_000_000;
+/// How long a smallest difference counts.
+const PERIOD: i64 = 1_000_000_000;
+/// Clocks of timers: the kernel has four, and their reading may be set.
+const MOST_BASES: usize = 16;
+/// Events that wait for the first expiry, of 48 bytes each.
+const MOST_HELD: usize = 1 << 17;
+/// An expiry is read this long before its event at most, on machines that are worth tracing: less
+/// is no distance of clocks. Text has microseconds alone.
+const ONE_CLOCK: i64 = 10_000;
+/// Ten years: no timer is set for later.
+const FAR: i64 = 10 * 365 * 86_400 * 1_000_000_000;
+
+impl Bridge {
+    /// `distance` is what the file states: trace clock less CLOCK_MONOTONIC.
+    pub(crate) fn new(distance: Option<i64>) -> Bridge {
+        let base = |distance| Base { current: distance, before: distance, since: i64::MAX };
+        Bridge {
+            stated: distance == Some(0),
+            bases: distance.map(base).into_iter().collect(),
+            held: VecDeque::new(),
+            holding: false,
+            timers: false,
+            unconverted: 0,
+        }
+    }
+
+    /// Takes the events of `from` in order, and appends what can be given out.
+    pub(crate) fn pass(&mut self, from: &mut VecDeque<Event>, out: &mut VecDeque<Event>) {
+        for event in from.drain(..) {
+            self.take(event, out);
+        }
+    }
+
+    /// Nothing follows.
+    pub(crate) fn end(&mut self, out: &mut VecDeque<Event>) {
+        self.release(out);
+    }
+
+    fn take(&mut self, mut event: Event, out: &mut VecDeque<Event>) {
+        match event.what {
+            EventKind::HrtimerStart { .. } => {
+                self.timers = true;
+                self.holding |= self.bases.is_empty();
+            }
+            EventKind::HrtimerExpireEntry { now: Some(now), .. } => {
+                self.timers = true;
+                let at = event.at.0;
+                self.learn(at, at.saturating_sub(now.0));
+                self.release(out);
+                if let EventKind::HrtimerExpireEntry { now, expires, .. } = &mut event.what {
+                    *now = now.and_then(|now| self.convert(now, at));
+                    *expires = expires.and_then(|expires| self.convert(expires, at));
+                }
+            }
+            _ => {}
+        }
+        if self.holding {
+            self.held.push_back(event);
+            if self.held.len() >= MOST_HELD {
+                self.release(out);
+            }
+        } else {
+            self.give(event, out);
+        }
+    }
+
+    fn release(&mut self, out: &mut VecDeque<Event>) {
+        self.holding = false;
+        for event in std::mem::take(&mut self.held) {
+            self.give(event, out);
+        }
+    }
+
+    fn give(&mut self, mut event: Event, out: &mut VecDeque<Event>) {
+        if let EventKind::HrtimerStart { expires, .. } = &mut event.what {
+            match self.convert(*expires, event.at.0) {
+                Some(converted) => *expires = converted,
+                None => {
+                    self.unconverted += 1;
+                    return;
+                }
+            }
+        }
+        out.push_back(event);
+    }
+
+    /// An expiry was read at an instant that is `distance` before its event.
+    fn learn(&mut self, at: i64, distance: i64) {
+        let full = self.bases.len() >= MOST_BASES;
+        let known = self.bases.iter_mut().find(|base| near(base.distance(), distance));
+        match known {
+            // The file states this one.
+            Some(base) if base.since == i64::MAX => {}
+            Some(base) if at.saturating_sub(base.since) > PERIOD => {
+                *base = Base { current: distance, before: base.current, since: at };
+            }
+            Some(base) => base.current = base.current.min(distance),
+            None if !full => {
+                self.bases.push(Base { current: distance, before: distance, since: at });
+            }
+            None => {}
+        }
+    }
+
+    /// An instant of a timer's clock on the clock of the trace: of all clocks of timers the one by
+    /// which it is nearest.
+    fn convert(&self, instant: MonotonicNs, at: i64) -> Option<MonotonicNs> {
+        let on = |base: &Base| {
+            let distance = match base.distance() {
+                distance if (0..ONE_CLOCK).contains(&distance) => 0,
+                distance => distance,
+            };
+            instant.0.saturating_add(distance)
+        };
+        let converted = self.bases.iter().map(on).min_by_key(|converted| converted.abs_diff(at))?;
+        (converted.abs_diff(at) < FAR as u64).then_some(MonotonicNs(converted))
+    }
+
+    /// How the clock of the trace relates to that of timers.
+    pub(crate) fn relation(&self) -> ClockRelation {
+        let together = |base: &Base| (0..ONE_CLOCK).contains(&base.distance());
+        match () {
+            () if self.stated => ClockRelation::Monotonic,
+            () if self.bases.iter().any(together) => ClockRelation::Monotonic,
+            () if !self.bases.is_empty() => ClockRelation::Bridged,
+            () => ClockRelation::Unknown,
+        }
+    }
+
+    /// Whether the trace holds timers.
+    pub(crate) fn has_timers(&self) -> bool {
+        self.timers
+    }
+}
+
+fn near(a: i64, b: i64) -> bool {
+    a.abs_diff(b) < SAME as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::Tid;
+
+    fn start(at: i64, expires: i64) -> Event {
+        event(at, EventKind::HrtimerStart { timer: 1, expires: MonotonicNs(expires) })
+    }
+    fn expire(at: i64, now: i64) -> Event {
+        let now = Some(MonotonicNs(now));
+        event(at, EventKind::HrtimerExpireEntry { timer: 1, now, expires: None })
+    }
+    fn event(at: i64, what: EventKind) -> Event {
+        Event { at: MonotonicNs(at), cpu: 0, tid: Tid(1), what }
+    }
+    fn expiries(bridge: &mut Bridge, events: &[Event]) -> Vec<i64> {
+        let mut out = VecDeque::new();
+        bridge.pass(&mut events.iter().copied().collect(), &mut out);
+        bridge.end(&mut out);
+        assert!(out.iter().zip(out.iter().skip(1)).all(|(a, b)| a.at <= b.at));
+        let instants = out.iter().filter_map(|event| match event.what {
+            EventKind::HrtimerStart { expires, .. } => Some(expires.0),
+            EventKind::HrtimerExpireEntry { now, .. } => now.map(|now| now.0),
+            _ => None,
+        });
+        instants.collect()
+    }
+
+    const OFF: i64 = 5_000_000_000;
+    const WALL: i64 = 1_700_000_000_000_000_000;
+
+    #[test]
+    fn an_expiry_shows_the_distance_of_the_clocks() {
+        let mut bridge = Bridge::new(None);
+        let events = [
+            start(1_000_000, 2_000_000 - OFF),
+            start(1_100_000, 3_000_000 + WALL),
+            expire(2_000_700, 2_000_200 - OFF),
+            expire(3_000_900, 3_000_100 + WALL),
+            start(4_000_000, 5_000_000 - OFF),
+            start(4_000_000, 5_000_000 + WALL),
+            expire(5_000_600, 5_000_100 - OFF),
+        ];
+        let found = expiries(&mut bridge, &events);
+        // Off by the shortest time from an expiry to its event, which was seen until then. A timer
+        // of CLOCK_REALTIME that started before any expired is left out.
+        let expected = [2_000_500, 2_000_700, 3_000_900, 5_000_500, 5_000_800, 5_000_600];
+        assert_eq!(found, expected);
+        assert_eq!((bridge.relation(), bridge.unconverted), (ClockRelation::Bridged, 1));
+    }
+
+    #[test]
+    fn a_clock_that_is_stated_or_seen_to_be_that_of_timers_changes_nothing() {
+        let events = [start(1_000, 2_000), expire(2_900, 2_100), start(3_000, 9_000)];
+        let unchanged = [2_000, 2_100, 9_000];
+        for stated in [Some(0), None] {
+            let mut bridge = Bridge::new(stated);
+            assert_eq!(expiries(&mut bridge, &events), unchanged);
+            assert_eq!(bridge.relation(), ClockRelation::Monotonic);
+        }
+    }
+
+    #[test]
+    fn without_an_expiry_nothing_is_known_of_another_clock() {
+        let mut bridge = Bridge::new(None);
+        assert_eq!(expiries(&mut bridge, &[start(1_000, 2_000), start(3_000, 9_000)]), []);
+        assert_eq!((bridge.relation(), bridge.unconverted), (ClockRelation::Unknown, 2));
+    }
+
+    #[test]
+    fn a_drift_is_followed() {
+        let mut bridge = Bridge::new(None);
+        // 50 µs a second.
+        let events: Vec<Event> = (1..100i64)
+            .flat_map(|n| {
+                let (at, drift) = (n * 100_000_000, n * 5_000);
+                [expire(at + 400, at - OFF - drift), start(at + 500, at + 1_000 - OFF - drift)]
+            })
+            .collect();
+        let found = expiries(&mut bridge, &events);
+        let last = found[found.len() - 1] - (99 * 100_000_000 + 1_000);
+        assert!((-110_000..=500).contains(&last), "{last}");
+    }
+}

@@ -1,0 +1,419 @@
+//! From records of any format to events, names and counts.
+
+use crate::facts::TracepointCount;
+use crate::meaning::{Form, Meaning, Values, futex, tid, vector_name};
+use crate::syscall::{Call, NumberedCalls};
+use punctual_core::event::{Event, EventKind, Futex, Group, Names, Source, TaskName, Tid};
+use punctual_core::{CpuSet, MonotonicNs};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+/// When and where a record was made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    /// In nanoseconds of the trace's clock.
+    pub(crate) at: i64,
+    pub(crate) cpu: u16,
+    /// As the record has it: `None` where the task is not known.
+    pub(crate) tid: Option<Tid>,
+}
+
+/// A tracepoint of the trace.
+#[derive(Clone, Debug)]
+pub(crate) struct Tracepoint {
+    pub(crate) name: String,
+    pub(crate) meaning: Option<Meaning>,
+    /// The system call, for an event of the system `syscalls`.
+    pub(crate) call: Option<Call>,
+    vector: Option<&'static str>,
+    count: TracepointCount,
+}
+
+/// Bounds of what a hostile file makes us keep.
+const MOST_TRACEPOINTS: usize = 1 << 14;
+const MOST_TASKS: usize = 1 << 20;
+const MOST_NAMES: usize = 1 << 16;
+const MOST_CPUS: usize = 1 << 14;
+const MOST_PROCESSES_BEHIND: usize = 1 << 20;
+
+#[derive(Clone, Copy, Default, Debug)]
+struct Cpu {
+    began: bool,
+    last: i64,
+    recorded: u64,
+    lost: u64,
+}
+
+/// Collects what records say.
+#[derive(Default, Debug)]
+pub(crate) struct Decoder {
+    tracepoints: Vec<Tracepoint>,
+    cpus: Vec<Cpu>,
+    /// The first and the last instant of all.
+    first: Option<(i64, i64)>,
+    comms: HashMap<Tid, [u8; COMM]>,
+    processes: HashMap<Tid, u32>,
+    futexes: HashMap<Tid, Futex>,
+    irqs: BTreeMap<u32, String>,
+    vectors: BTreeMap<u8, String>,
+    /// Names that stand where a number is expected; see [`Decoder::intern`].
+    interned: HashMap<Vec<u8>, u32>,
+    pub(crate) calls: NumberedCalls,
+    pub(crate) unreadable: u64,
+    /// A loss whose number the file does not state.
+    pub(crate) lost_uncounted: bool,
+    /// Events that were written before those that the trace holds.
+    pub(crate) overwritten: Option<u64>,
+}
+
+/// TASK_COMM_LEN.
+pub(crate) const COMM: usize = 16;
+
+/// Numbers of names that stand where text has the name of a function instead of its address: no
+/// kernel has code there.
+const FIRST_INTERNED: u64 = 1 << 12;
+
+impl Decoder {
+    /// Adds a tracepoint, or finds it; `None` where there are too many.
+    pub(crate) fn tracepoint(&mut self, system: Option<&str>, name: &str) -> Option<usize> {
+        let full = system.map_or_else(|| name.to_owned(), |system| format!("{system}:{name}"));
+        if let Some(found) = self.tracepoints.iter().position(|other| other.name == full) {
+            return Some(found);
+        }
+        if self.tracepoints.len() >= MOST_TRACEPOINTS {
+            return None;
+        }
+        let call = match system {
+            None | Some("syscalls") => Call::of_tracepoint(name),
+            Some(_) => None,
+        };
+        self.tracepoints.push(Tracepoint {
+            name: full,
+            meaning: Meaning::of(system, name),
+            call,
+            vector: vector_name(name),
+            count: TracepointCount::default(),
+        });
+        Some(self.tracepoints.len() - 1)
+    }
+
+    pub(crate) fn known(&self, tracepoint: usize) -> &Tracepoint {
+        &self.tracepoints[tracepoint]
+    }
+
+    /// Counts a record of a tracepoint that means nothing to us, or lacks fields.
+    pub(crate) fn pass(&mut self, tracepoint: usize, head: Head) {
+        self.tracepoints[tracepoint].count.seen += 1;
+        self.on_cpu(head);
+    }
+
+    /// Takes a record: its event, if it makes one, is appended.
+    pub(crate) fn take(
+        &mut self,
+        tracepoint: usize,
+        meaning: Meaning,
+        head: Head,
+        values: &Values<'_>,
+        out: &mut VecDeque<Event>,
+    ) {
+        let known = &mut self.tracepoints[tracepoint];
+        known.count.seen += 1;
+        let vector = known.vector;
+        self.on_cpu(head);
+        for (id, comm) in meaning.named_tasks() {
+            if let Some(tid) = values.numbers[*id].and_then(tid) {
+                self.comm(tid, values.texts[*comm]);
+            }
+        }
+        let Some(what) = meaning.event(values) else { return };
+        // The task that leaves is in the record itself; a tool may have its own idea of who ran.
+        let of_record = match meaning {
+            Meaning::Switch => values.numbers[1].and_then(tid),
+            Meaning::Exit => values.numbers[1].and_then(tid),
+            _ => None,
+        };
+        let Some(tid) = of_record.or(head.tid) else { return };
+        self.learn(meaning, vector, &what, values);
+        if let EventKind::SyscallEnter { number, args } = what {
+            self.futex_entered(tid, number, args, head, out);
+        }
+        out.push_back(Event { at: MonotonicNs(head.at), cpu: head.cpu, tid, what });
+        if let EventKind::SyscallExit { number, result } = what {
+            self.futex_left(tid, number, result, head, out);
+        }
+        self.tracepoints[tracepoint].count.used += 1;
+    }
+
+    /// Takes a system call that is named by its tracepoint.
+    pub(crate) fn take_call(
+        &mut self,
+        tracepoint: usize,
+        number: Option<u32>,
+        values: &Values<'_>,
+        head: Head,
+        out: &mut VecDeque<Event>,
+    ) {
+        let Some(call) = self.tracepoints[tracepoint].call.clone() else {
+            return self.pass(tracepoint, head);
+        };
+        let number = number.unwrap_or_else(|| self.calls.number_of(&call.name));
+        self.calls.name(number, &call.name);
+        let mut of_raw = *values;
+        of_raw.numbers[0] = Some(number.into());
+        let meaning = if call.enter { Meaning::SyscallEnter } else { Meaning::SyscallExit };
+        self.take(tracepoint, meaning, head, &of_raw, out);
+    }
+
+    /// Events are missing on this CPU before this instant, how many if that is known.
+    pub(crate) fn lost(
+        &mut self,
+        cpu: u16,
+        at: i64,
+        count: Option<u64>,
+        out: &mut VecDeque<Event>,
+    ) {
+        self.lost_uncounted |= count.is_none();
+        let count = count.unwrap_or(1);
+        let first = self.first.map_or(at, |(first, _)| first).min(at);
+        let Some(entry) = self.cpu(cpu) else { return };
+        let since = if entry.began { entry.last.min(at) } else { first };
+        entry.lost = entry.lost.saturating_add(count);
+        (entry.began, entry.last) = (true, at);
+        let what = EventKind::Lost { count, since: MonotonicNs(since) };
+        out.push_back(Event { at: MonotonicNs(at), cpu, tid: Tid::IDLE, what });
+    }
+
+    /// Events that the file says are missing, before or after all that it holds.
+    pub(crate) fn lost_outside(&mut self, cpu: u16, count: u64) {
+        if let Some(entry) = self.cpu(cpu) {
+            entry.lost = entry.lost.saturating_add(count);
+        }
+    }
+
+    /// What a task is called.
+    pub(crate) fn comm(&mut self, tid: Tid, comm: &[u8]) {
+        let end = comm.iter().position(|byte| *byte == 0).unwrap_or(comm.len()).min(COMM - 1);
+        if end == 0 || tid == Tid::IDLE || comm[..end] == *b"<...>" {
+            return;
+        }
+        let mut fixed = [0; COMM];
+        fixed[..end].copy_from_slice(&comm[..end]);
+        if let Some(known) = self.comms.get_mut(&tid) {
+            *known = fixed;
+        } else if self.comms.len() < MOST_TASKS {
+            self.comms.insert(tid, fixed);
+        }
+    }
+
+    /// The process of a task.
+    pub(crate) fn process(&mut self, tid: Tid, process: u32) {
+        if self.processes.len() < MOST_PROCESSES_BEHIND {
+            self.processes.insert(tid, process);
+        }
+    }
+
+    /// What an interrupt is called.
+    pub(crate) fn irq(&mut self, irq: u32, name: &[u8]) {
+        if !name.is_empty() && !self.irqs.contains_key(&irq) && self.irqs.len() < MOST_NAMES {
+            self.irqs.insert(irq, lossy(name));
+        }
+    }
+
+    /// A number for a name that stands where an address should: the same for the same name.
+    pub(crate) fn intern(&mut self, name: &[u8]) -> Option<i64> {
+        let next = self.interned.len();
+        let place = match self.interned.get(name) {
+            Some(place) => *place,
+            None if next < MOST_NAMES => {
+                self.interned.insert(name.to_owned(), next as u32);
+                next as u32
+            }
+            None => return None,
+        };
+        Some((FIRST_INTERNED + u64::from(place)) as i64)
+    }
+
+    fn learn(
+        &mut self,
+        meaning: Meaning,
+        vector: Option<&'static str>,
+        what: &EventKind,
+        values: &Values<'_>,
+    ) {
+        match (what, vector) {
+            (EventKind::IrqEntry { irq }, _) if meaning.slots()[1].form == Form::Text => {
+                self.irq(*irq, values.texts[1]);
+            }
+            (EventKind::VectorEntry { vector }, Some(name))
+                if !self.vectors.contains_key(vector) =>
+            {
+                self.vectors.insert(*vector, name.to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    fn futex_entered(
+        &mut self,
+        tid: Tid,
+        number: u32,
+        args: [u64; 2],
+        head: Head,
+        out: &mut VecDeque<Event>,
+    ) {
+        if !self.calls.is_futex(number) {
+            return;
+        }
+        let op = futex(args[1]);
+        if self.futexes.len() < MOST_TASKS {
+            self.futexes.insert(tid, op);
+        }
+        let what = EventKind::FutexEnter { op, address: args[0] };
+        out.push_back(Event { at: MonotonicNs(head.at), cpu: head.cpu, tid, what });
+    }
+
+    fn futex_left(
+        &mut self,
+        tid: Tid,
+        number: u32,
+        result: i64,
+        head: Head,
+        out: &mut VecDeque<Event>,
+    ) {
+        if self.calls.is_futex(number) {
+            let op = self.futexes.remove(&tid).unwrap_or(Futex::Other);
+            let what = EventKind::FutexExit { op, result: result as i32 };
+            out.push_back(Event { at: MonotonicNs(head.at), cpu: head.cpu, tid, what });
+        }
+    }
+
+    fn on_cpu(&mut self, head: Head) {
+        let (first, last) = self.first.get_or_insert((head.at, head.at));
+        (*first, *last) = ((*first).min(head.at), (*last).max(head.at));
+        if let Some(cpu) = self.cpu(head.cpu) {
+            (cpu.began, cpu.last) = (true, head.at);
+            cpu.recorded += 1;
+        }
+    }
+
+    /// Makes the CPU known, though it has no events.
+    pub(crate) fn has_cpu(&mut self, cpu: u16) {
+        let _ = self.cpu(cpu);
+    }
+
+    fn cpu(&mut self, cpu: u16) -> Option<&mut Cpu> {
+        let place = usize::from(cpu);
+        if place >= self.cpus.len() {
+            if place >= MOST_CPUS {
+                return None;
+            }
+            self.cpus.resize(place + 1, Cpu::default());
+        }
+        self.cpus.get_mut(place)
+    }
+
+    /// The first and the last instant of a record.
+    pub(crate) fn covered(&self) -> Option<(i64, i64)> {
+        self.first
+    }
+
+    /// What came from where, and what was lost.
+    pub(crate) fn sources(&self) -> Vec<Source> {
+        let cpus = self.cpus.iter().enumerate();
+        let used = cpus.filter(|(_, cpu)| cpu.began || cpu.lost > 0);
+        used.map(|(number, cpu)| Source {
+            name: format!("cpu {number}"),
+            cpu: Some(number as u16),
+            recorded: cpu.recorded,
+            lost: cpu.lost,
+            torn: 0,
+        })
+        .collect()
+    }
+
+    pub(crate) fn cpus(&self) -> CpuSet {
+        let mut cpus = CpuSet::new();
+        (0..self.cpus.len()).for_each(|cpu| cpus.insert(cpu));
+        cpus
+    }
+
+    pub(crate) fn counts(&self) -> BTreeMap<String, TracepointCount> {
+        self.tracepoints.iter().map(|known| (known.name.clone(), known.count)).collect()
+    }
+
+    /// The groups whose events are all there.
+    pub(crate) fn groups(&self) -> Vec<Group> {
+        let has = |meaning: &Meaning| {
+            self.tracepoints.iter().any(|known| known.meaning == Some(*meaning))
+        };
+        let calls = self
+            .tracepoints
+            .iter()
+            .any(|known| known.call.is_some() || known.meaning == Some(Meaning::SyscallEnter));
+        let whole = |group: &Group| match group {
+            Group::Syscall => calls,
+            Group::Futex => calls && self.calls.knows_futex(),
+            _ => {
+                let needed = essential(*group);
+                !needed.is_empty() && needed.iter().all(has)
+            }
+        };
+        Group::ALL.iter().copied().filter(whole).collect()
+    }
+
+    pub(crate) fn names(&self) -> Names {
+        let mut tasks: BTreeMap<Tid, TaskName> = BTreeMap::new();
+        for (tid, comm) in &self.comms {
+            let end = comm.iter().position(|byte| *byte == 0).unwrap_or(COMM);
+            tasks.entry(*tid).or_default().comm = lossy(&comm[..end]);
+        }
+        for (tid, process) in &self.processes {
+            tasks.entry(*tid).or_default().process = *process;
+        }
+        let interned = self.interned.iter();
+        Names {
+            tasks,
+            irqs: self.irqs.clone(),
+            vectors: self.vectors.clone(),
+            softirqs: SOFTIRQS.iter().zip(0..).map(|(name, at)| (at, (*name).to_owned())).collect(),
+            syscalls: self.calls.names(),
+            symbols: interned
+                .map(|(name, place)| (FIRST_INTERNED + u64::from(*place), lossy(name)))
+                .collect(),
+            ..Names::default()
+        }
+    }
+}
+
+/// Without which of its events an absence in a group means nothing.
+fn essential(group: Group) -> &'static [Meaning] {
+    use Meaning::*;
+    match group {
+        Group::Sched => &[Switch],
+        Group::Irq => &[IrqEntry, IrqExit],
+        Group::Vectors => &[VectorEntry, VectorExit],
+        Group::Softirq => &[SoftirqEntry, SoftirqExit],
+        Group::Ipi => &[IpiSend],
+        Group::Hrtimer => &[HrtimerStart, HrtimerEntry],
+        Group::Timer => &[TimerStart, TimerEntry],
+        Group::Lock => &[ContentionBegin, ContentionEnd],
+        Group::Fault => &[FaultUser],
+        Group::Page => &[PageAlloc],
+        Group::Kmalloc => &[Kmalloc],
+        Group::Block => &[BlockIssue, BlockComplete],
+        Group::Jbd2 => &[JournalStart, JournalEnd],
+        Group::Mmc => &[MmcStart, MmcDone],
+        Group::Workqueue => &[WorkStart, WorkEnd],
+        Group::Napi => &[NapiPoll],
+        Group::Idle => &[Idle],
+        Group::Frequency => &[Frequency],
+        Group::Syscall | Group::Futex => &[],
+    }
+}
+
+/// include/linux/interrupt.h.
+const SOFTIRQS: [&str; 10] =
+    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,30 @@
+#![forbid(unsafe_code)]
+//! Readers of traces that other tools recorded: bytes in, our own kernel events out.
+//!
+//! A format is recognised by content. Events are decoded by what the file says of them, in its
+//! byte order, and come out in the order of time, in bounded memory. What the file lost is a gap
+//! ([`punctual_core::EventKind::Lost`]); what it is, holds and lacks is in [`TraceFacts`].
+
+mod bridge;
+mod clock;
+mod decoder;
+mod error;
+mod facts;
+mod input;
+mod meaning;
+
+mod reader;
+mod recognize;
+mod reorder;
+#[allow(dead_code)] // What binary formats need.
+mod syscall;
+#[allow(dead_code)] // The same.
+mod task_state;
+mod text;
+mod trace;
+
+pub use clock::{ClockRelation, TraceClock};
+pub use error::TraceError;
+pub use facts::{TraceFacts, TraceFormat};
+pub use input::ReadAt;
+pub use trace::Trace;

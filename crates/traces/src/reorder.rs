@@ -1,0 +1,79 @@
+//! Puts events in order that are nearly so.
+
+use punctual_core::event::Event;
+use std::collections::VecDeque;
+
+/// Holds the newest events back, so that one that comes late finds its place.
+#[derive(Debug)]
+pub(crate) struct Reorder {
+    held: VecDeque<Event>,
+    most: usize,
+    last: Option<i64>,
+    /// Events that came too late.
+    pub(crate) dropped: u64,
+}
+
+impl Reorder {
+    /// Holds `most` events back; 0 for what is in order.
+    pub(crate) fn new(most: usize) -> Reorder {
+        Reorder { held: VecDeque::new(), most, last: None, dropped: 0 }
+    }
+
+    pub(crate) fn pass(&mut self, from: &mut VecDeque<Event>, out: &mut VecDeque<Event>) {
+        for event in from.drain(..) {
+            // Most come in order: the place is found from the end.
+            let later = self.held.iter().rev().take_while(|held| held.at > event.at).count();
+            self.held.insert(self.held.len() - later, event);
+            while self.held.len() > self.most {
+                self.give(out);
+            }
+        }
+    }
+
+    pub(crate) fn end(&mut self, out: &mut VecDeque<Event>) {
+        while !self.held.is_empty() {
+            self.give(out);
+        }
+    }
+
+    fn give(&mut self, out: &mut VecDeque<Event>) {
+        let Some(event) = self.held.pop_front() else { return };
+        if self.last.is_some_and(|last| event.at.0 < last) {
+            self.dropped += 1;
+            return;
+        }
+        self.last = Some(event.at.0);
+        out.push_back(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use punctual_core::event::EventKind;
+    use punctual_core::{MonotonicNs, Tid};
+
+    fn event(at: i64, cpu: u16) -> Event {
+        Event { at: MonotonicNs(at), cpu, tid: Tid(0), what: EventKind::IdleExit }
+    }
+
+    proptest! {
+        #[test]
+        fn what_comes_out_is_in_order_and_complete(
+            times in proptest::collection::vec(0i64..1_000, 0..200),
+            most in 0usize..50,
+        ) {
+            let mut order = Reorder::new(most);
+            let mut out = VecDeque::new();
+            let mut from = times.iter().zip(0u16..).map(|(at, n)| event(*at, n)).collect();
+            order.pass(&mut from, &mut out);
+            order.end(&mut out);
+            prop_assert_eq!(out.len() + order.dropped as usize, times.len());
+            // Those of one instant stay as they came.
+            let keys: Vec<(i64, u16)> = out.iter().map(|event| (event.at.0, event.cpu)).collect();
+            prop_assert!(keys.windows(2).all(|pair| pair[0] <= pair[1] || most < times.len()));
+            prop_assert!(keys.windows(2).all(|pair| pair[0].0 <= pair[1].0));
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The state in which a task leaves its CPU, as sched_switch reports it.
+
+use punctual_core::event::TaskState;
+
+/// The bits of `prev_state`, which moved between versions of the kernel: the `print fmt` of
+/// sched_switch names each by its letter.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct StateBits {
+    letters: Vec<(u64, u8)>,
+    /// Preempted: `+`.
+    preempted: u64,
+}
+
+impl Default for StateBits {
+    /// Since 4.14: `TASK_REPORT` and one bit above it.
+    fn default() -> StateBits {
+        let letters = b"SDTtXZPI".iter().enumerate().map(|(bit, letter)| (1 << bit, *letter));
+        StateBits { letters: letters.collect(), preempted: 0x100 }
+    }
+}
+
+impl StateBits {
+    /// What the print format of sched_switch says.
+    pub(crate) fn of_print_format(text: &str) -> StateBits {
+        let mut letters = Vec::new();
+        for part in text.split('{').skip(1).take(MOST_BITS) {
+            let Some((number, letter)) =
+                part.split_once('}').and_then(|(pair, _)| pair.split_once(','))
+            else {
+                continue;
+            };
+            let letter = letter.trim().trim_matches('"').as_bytes();
+            if let (Some(bit), [letter]) = (literal(number), letter) {
+                letters.push((bit, *letter));
+            }
+        }
+        if letters.is_empty() {
+            return StateBits::default();
+        }
+        // `REC->prev_state & 2048 ? "+" : ""`; where it is computed, the bit above all others.
+        let stated = text
+            .rsplit_once("? \"+\"")
+            .and_then(|(before, _)| literal(before.rsplit_once("prev_state &")?.1));
+        let above = letters.iter().map(|(bit, _)| bit.saturating_mul(2)).max().unwrap_or(0x100);
+        StateBits { letters, preempted: stated.unwrap_or(above) }
+    }
+
+    /// What these bits report.
+    pub(crate) fn state(&self, bits: i64) -> TaskState {
+        let bits = bits as u64;
+        if bits & self.preempted != 0 {
+            return TaskState::Preempted;
+        }
+        let named = self.letters.iter().filter(|(bit, _)| bits & bit != 0);
+        let state =
+            named.map(|(_, letter)| of_letter(*letter)).find(|state| *state != TaskState::Other);
+        match state {
+            Some(state) => state,
+            None if bits & (self.preempted.saturating_sub(1)) == 0 => TaskState::Preempted,
+            None => TaskState::Other,
+        }
+    }
+}
+
+/// No kernel has as many.
+const MOST_BITS: usize = 32;
+
+fn literal(text: &str) -> Option<u64> {
+    let text = text.trim();
+    match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// `task_state_array` of fs/proc/array.c.
+fn of_letter(letter: u8) -> TaskState {
+    match letter {
+        b'R' => TaskState::Preempted,
+        b'S' => TaskState::Sleeping,
+        // An idle kernel thread: nobody waits for it.
+        b'I' => TaskState::Sleeping,
+        b'D' => TaskState::Blocked,
+        b'T' | b't' => TaskState::Stopped,
+        b'Z' | b'X' | b'x' => TaskState::Dead,
+        _ => TaskState::Other,
+    }
+}
+
+/// The state as text has it: `S`, `R+`, `D|K`.
+pub(crate) fn of_text(text: &[u8]) -> TaskState {
+    if text.contains(&b'+') {
+        return TaskState::Preempted;
+    }
+    let letters = text.iter().filter(|byte| **byte != b'|').map(|letter| of_letter(*letter));
+    let mut known = letters.filter(|state| *state != TaskState::Other);
+    known.next().unwrap_or(TaskState::Other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_those_that_the_print_format_names() {
+        // Linux 6.12.
+        let new = StateBits::of_print_format(
+            "\"prev_comm=%s prev_state=%s%s ==>\", REC->prev_comm, (REC->prev_state & \
+             ((((0x00000000 | 0x00000001 | 0x00000040) + 1) << 1) - 1)) ? \
+             __print_flags(REC->prev_state & ((((0x00000000) + 1) << 1) - 1), \"|\", { 0x00000001, \
+             \"S\" }, { 0x00000002, \"D\" }, { 0x00000004, \"T\" }, { 0x00000008, \"t\" }, { \
+             0x00000010, \"X\" }, { 0x00000020, \"Z\" }, { 0x00000040, \"P\" }, { 0x00000080, \
+             \"I\" }) : \"R\", REC->prev_state & (((0x00000000 | 0x00000040) + 1) << 1) ? \"+\" : \
+             \"\", REC->next_comm",
+        );
+        assert_eq!(new, StateBits::default());
+        // Linux 3.10.
+        let old = StateBits::of_print_format(
+            "REC->prev_state & (512-1) ? __print_flags(REC->prev_state & (512-1), \"|\", { 1, \
+             \"S\"} , { 2, \"D\" }, { 4, \"T\" }, { 8, \"t\" }, { 16, \"Z\" }, { 32, \"X\" }, { \
+             64, \"x\" }, { 128, \"K\" }, { 256, \"W\" }) : \"R\", REC->prev_state & 512 ? \"+\" : \
+             \"\", REC->next_comm",
+        );
+        assert_eq!(old.preempted, 512);
+        assert_eq!(old.state(16), TaskState::Dead);
+        assert_eq!(old.state(0x82), TaskState::Blocked);
+        assert_eq!(old.state(512), TaskState::Preempted);
+        assert_eq!(old.state(256), TaskState::Other);
+        assert_eq!(new.state(0), TaskState::Preempted);
+        assert_eq!(new.state(0x80), TaskState::Sleeping);
+        assert_eq!(new.state(0x40), TaskState::Other);
+    }
+
+    #[test]
+    fn letters_are_read() {
+        assert_eq!(of_text(b"R+"), TaskState::Preempted);
+        assert_eq!(of_text(b"R"), TaskState::Preempted);
+        assert_eq!(of_text(b"D|W"), TaskState::Blocked);
+        assert_eq!(of_text(b"K|D"), TaskState::Blocked);
+        assert_eq!(of_text(b"t"), TaskState::Stopped);
+        assert_eq!(of_text(b"?"), TaskState::Other);
+    }
+}

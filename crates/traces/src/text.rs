@@ -1,0 +1,160 @@
+//! Text of ftrace: `trace` and `trace_pipe` of tracefs, `trace-cmd report`, `perf script`
+//! (Documentation/trace/ftrace.rst; kernel/trace/trace_output.c).
+
+mod fields;
+mod line;
+mod lines;
+mod said;
+
+use crate::TraceError;
+use crate::decoder::{Decoder, Head};
+use crate::meaning::Meaning;
+use crate::reader::{About, Reader};
+use line::{Line, Parsed, parse};
+use lines::Lines;
+use punctual_core::Nanos;
+use punctual_core::event::{Event, Tid};
+use said::Said;
+use std::collections::{HashMap, VecDeque};
+use std::io::Read;
+
+/// Whether some line of this is one of ftrace.
+pub(crate) fn looks_like_text_of_ftrace(head: &[u8]) -> bool {
+    if head.contains(&0) {
+        return false;
+    }
+    head.split(|byte| *byte == b'\n')
+        .any(|line| line.starts_with(b"# tracer:") || matches!(parse(line), Parsed::Event(_)))
+}
+
+/// Reads text.
+pub(crate) struct TextReader {
+    lines: Lines,
+    decoder: Decoder,
+    tracepoints: HashMap<Vec<u8>, usize>,
+    said: Said,
+    /// The finest step that was seen.
+    step: Option<i64>,
+}
+
+/// Lines between two looks at what came out.
+const AT_ONCE: usize = 256;
+
+impl TextReader {
+    pub(crate) fn new(bytes: Box<dyn Read>) -> TextReader {
+        TextReader {
+            lines: Lines::new(bytes),
+            decoder: Decoder::default(),
+            tracepoints: HashMap::new(),
+            said: Said::default(),
+            step: None,
+        }
+    }
+}
+
+impl Reader for TextReader {
+    fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
+        let TextReader { lines, decoder, tracepoints, said, step } = self;
+        for _ in 0..AT_ONCE {
+            let Some(line) = lines.next()? else {
+                said.end(decoder);
+                decoder.unreadable += lines.too_long;
+                lines.too_long = 0;
+                return Ok(false);
+            };
+            match parse(line) {
+                Parsed::Event(line) => {
+                    *step = Some(step.map_or(line.step, |step| step.min(line.step)));
+                    said.before(&line, decoder, out);
+                    take(&line, decoder, tracepoints, out);
+                }
+                Parsed::Comment(text) => said.comment(text, decoder),
+                Parsed::Other(text) => {
+                    if !said.notice(text) {
+                        decoder.unreadable += 1;
+                    }
+                }
+                Parsed::Nothing => {}
+            }
+        }
+        Ok(true)
+    }
+
+    fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
+    fn about(&self) -> About {
+        About {
+            producer: self.said.producer.clone(),
+            resolution: self.step.map(Nanos),
+            ..About::default()
+        }
+    }
+}
+
+fn take(
+    line: &Line<'_>,
+    decoder: &mut Decoder,
+    tracepoints: &mut HashMap<Vec<u8>, usize>,
+    out: &mut VecDeque<Event>,
+) {
+    let tid = Tid(line.tid);
+    decoder.comm(tid, line.comm);
+    if let Some(process) = line.process {
+        decoder.process(tid, process);
+    }
+    let head = Head { at: line.at, cpu: line.cpu, tid: Some(tid) };
+    if let Some((meaning, values)) = fields::of_tracer(line.text) {
+        let name = if meaning == Meaning::Switch { "sched_switch" } else { "sched_wakeup" };
+        if let Some(tracepoint) = decoder.tracepoint(None, name) {
+            decoder.take(tracepoint, meaning, head, &values, out);
+        }
+        return;
+    }
+    let renamed = of_call(line);
+    let name = renamed.as_deref().unwrap_or(line.name);
+    let known = tracepoints.get(name).copied();
+    let Some(tracepoint) = known.or_else(|| add(name, decoder, tracepoints)) else {
+        decoder.unreadable += 1;
+        return;
+    };
+    let (known, rest) = (decoder.known(tracepoint), line.rest);
+    match (known.meaning, known.call.as_ref().map(|call| call.enter)) {
+        (Some(meaning), _) => {
+            let values = fields::read(meaning, rest, decoder);
+            decoder.take(tracepoint, meaning, head, &values, out);
+        }
+        (None, Some(enter)) => {
+            let values = fields::of_call(enter, rest);
+            decoder.take_call(tracepoint, None, &values, head, out);
+        }
+        (None, None) => decoder.pass(tracepoint, head),
+    }
+}
+
+/// tracefs shows system calls by their function: `sys_futex(…)`, `sys_futex -> 0x0`.
+fn of_call(line: &Line<'_>) -> Option<Vec<u8>> {
+    let call = line.name.strip_prefix(b"sys_")?;
+    let which: &[u8] = match line.rest {
+        rest if rest.starts_with(b"(") => b"sys_enter_",
+        rest if rest.starts_with(b"->") => b"sys_exit_",
+        _ => return None,
+    };
+    Some([which, call].concat())
+}
+
+/// `sched:sched_switch` of perf, `sched_switch` of all others.
+fn add(
+    name: &[u8],
+    decoder: &mut Decoder,
+    tracepoints: &mut HashMap<Vec<u8>, usize>,
+) -> Option<usize> {
+    let text = std::str::from_utf8(name).ok()?;
+    let found = match text.split_once(':') {
+        Some((system, event)) => decoder.tracepoint(Some(system), event),
+        None => decoder.tracepoint(None, text),
+    }?;
+    tracepoints.insert(name.to_owned(), found);
+    Some(found)
+}

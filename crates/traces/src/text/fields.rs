@@ -1,0 +1,357 @@
+//! The fields behind an event's name, as the kernel's print formats and trace-cmd's plugins show
+//! them (include/trace/events/, plugins of libtraceevent).
+
+use super::line::number;
+use crate::decoder::{COMM, Decoder};
+use crate::meaning::{Form, Meaning, Values};
+use crate::task_state;
+
+/// Reads what the meaning needs; what is not there stays absent.
+pub(super) fn read<'a>(meaning: Meaning, rest: &'a [u8], decoder: &mut Decoder) -> Values<'a> {
+    let special = match meaning {
+        Meaning::Switch if !rest.starts_with(b"prev_comm=") => switch_of_plugin(rest),
+        Meaning::Waking | Meaning::Wakeup | Meaning::WakeupNew if !rest.starts_with(b"comm=") => {
+            wakeup_of_plugin(rest)
+        }
+        Meaning::SyscallEnter | Meaning::SyscallExit => raw_call(rest),
+        Meaning::ContentionBegin | Meaning::ContentionEnd => contention(meaning, rest),
+        Meaning::BlockIssue | Meaning::BlockComplete => block(meaning, rest),
+        Meaning::JournalStart | Meaning::JournalEnd => journal(rest),
+        Meaning::WorkStart | Meaning::WorkEnd => work(rest, decoder),
+        Meaning::NapiPoll => napi(rest),
+        Meaning::IrqExit => Some(irq_exit(rest)),
+        _ => Some(by_keys(meaning, rest, decoder)),
+    };
+    special.unwrap_or_default()
+}
+
+/// `key=value` for each.
+fn by_keys<'a>(meaning: Meaning, rest: &'a [u8], decoder: &mut Decoder) -> Values<'a> {
+    let mut values = Values::default();
+    // Names of tasks may look like other fields: what follows one is looked for behind it.
+    let mut from = 0;
+    for (place, slot) in meaning.slots().iter().enumerate() {
+        let found = slot.names.split('|').find_map(|key| value(rest, from, key));
+        let Some(at) = found else { continue };
+        let text = &rest[at..];
+        match slot.form {
+            Form::Comm => {
+                let end = end_of_comm(text, ends(slot.names)).unwrap_or(0);
+                values.texts[place] = &text[..end];
+                from = at + end;
+            }
+            Form::Text => values.texts[place] = text,
+            Form::State => {
+                let end = text.iter().position(|byte| byte.is_ascii_whitespace());
+                values.state = Some(task_state::of_text(&text[..end.unwrap_or(text.len())]));
+            }
+            Form::Number | Form::Device => values.numbers[place] = signed(text),
+            Form::Pointer => values.numbers[place] = pointer(text, decoder),
+        }
+    }
+    values
+}
+
+/// Where the value of `key=` begins.
+fn value(rest: &[u8], from: usize, key: &str) -> Option<usize> {
+    let key = key.as_bytes();
+    let mut at = from;
+    loop {
+        let text = rest.get(at..)?;
+        let equals = at + text.iter().position(|byte| *byte == b'=')?;
+        let begin = equals.checked_sub(key.len());
+        let whole = |begin: &usize| match begin.checked_sub(1).map(|before| rest[before]) {
+            Some(before) => !before.is_ascii_alphanumeric() && before != b'_',
+            None => true,
+        };
+        if let Some(begin) = begin.filter(|begin| *begin >= from).filter(whole)
+            && rest[begin..equals] == *key
+        {
+            return Some(equals + 1);
+        }
+        at = equals + 1;
+    }
+}
+
+/// What follows a task's name.
+fn ends(names: &str) -> &'static [&'static [u8]] {
+    match names {
+        "prev_comm" => &[b" prev_pid="],
+        "next_comm" => &[b" next_pid="],
+        "child_comm" => &[b" child_pid="],
+        "newcomm" => &[b" oom_score_adj="],
+        _ => &[b" pid=", b" clone_flags="],
+    }
+}
+
+/// A name has 15 bytes at most: the last place within them, because it may hold the same text.
+fn end_of_comm(text: &[u8], ends: &[&[u8]]) -> Option<usize> {
+    let fits = |end: &usize| ends.iter().any(|with| text[*end..].starts_with(with));
+    (0..COMM.min(text.len())).rev().find(fits)
+}
+
+/// `-110`, `0x1f`, `003`.
+fn signed(text: &[u8]) -> Option<i64> {
+    if let Some(digits) = text.strip_prefix(b"0x") {
+        return hex(digits);
+    }
+    match text.strip_prefix(b"-") {
+        Some(digits) => number(digits).map(|(number, _)| -number),
+        None => unsigned(text),
+    }
+}
+
+/// As an unsigned number of 64 bits, too: expiries of timers that never expire.
+fn unsigned(text: &[u8]) -> Option<i64> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = std::str::from_utf8(&text[..digits]).ok()?;
+    digits.parse::<u64>().ok().map(|number| number as i64)
+}
+
+fn hex(text: &[u8]) -> Option<i64> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let digits = std::str::from_utf8(&text[..digits]).ok()?;
+    u64::from_str_radix(digits, 16).ok().map(|number| number as i64)
+}
+
+/// `0xffff888000001000`, `0000000012345678` of `%p`, or the name of a function.
+fn pointer(text: &[u8], decoder: &mut Decoder) -> Option<i64> {
+    let end = text.iter().position(|byte| byte.is_ascii_whitespace() || b",)".contains(byte));
+    let text = &text[..end.unwrap_or(text.len())];
+    let bare = text.len() >= 8 && text.iter().all(u8::is_ascii_hexdigit);
+    match text.strip_prefix(b"0x") {
+        Some(digits) => hex(digits),
+        None if bare => hex(text),
+        // Before the kernel has random numbers enough for it.
+        None if text.is_empty() || text.starts_with(b"(") => None,
+        None => decoder.intern(text),
+    }
+}
+
+/// `swapper/0:0 [120] R ==> cyclictest:1234 [19]`
+fn switch_of_plugin(rest: &[u8]) -> Option<Values<'_>> {
+    let arrow = b" ==> ";
+    let places = rest.windows(arrow.len()).enumerate().filter(|(_, window)| window == arrow);
+    places.map(|(at, _)| at).find_map(|at| {
+        let (left, next) = (&rest[..at], &rest[at + arrow.len()..]);
+        let space = left.iter().rposition(|byte| *byte == b' ')?;
+        let state = &left[space + 1..];
+        let (prev_comm, prev, prev_prio) = task(&left[..space])?;
+        let (next_comm, next, next_prio) = task(next)?;
+        let empty = &[][..];
+        Some(Values {
+            numbers: [None, prev, prev_prio, None, None, next, next_prio],
+            texts: [prev_comm, empty, empty, empty, next_comm, empty, empty],
+            state: Some(task_state::of_text(state)),
+        })
+    })
+}
+
+/// `cyclictest:1234 [19] success=1 CPU:003`
+fn wakeup_of_plugin(rest: &[u8]) -> Option<Values<'_>> {
+    let cpu = b"CPU:";
+    let at = rest.windows(cpu.len()).rposition(|window| window == cpu)?;
+    let (target, _) = number(&rest[at + cpu.len()..])?;
+    let close = rest[..at].iter().rposition(|byte| *byte == b']')?;
+    let (comm, pid, prio) = task(&rest[..close + 1])?;
+    let mut values = Values::default();
+    values.texts[0] = comm;
+    values.numbers[1..4].copy_from_slice(&[pid, prio, Some(target)]);
+    Some(values)
+}
+
+/// `cyclictest:1234 [19]`
+fn task(text: &[u8]) -> Option<(&[u8], Option<i64>, Option<i64>)> {
+    let text = text.trim_ascii_end().strip_suffix(b"]")?;
+    let open = text.iter().rposition(|byte| *byte == b'[')?;
+    let prio = signed(&text[open + 1..])?;
+    let who = text[..open].trim_ascii_end();
+    let colon = who.iter().rposition(|byte| *byte == b':')?;
+    let pid = signed(&who[colon + 1..])?;
+    (colon < COMM).then_some((&who[..colon], Some(pid), Some(prio)))
+}
+
+/// `NR 202 (7f12, 81, 1, 0, 0, 0)`, `NR 202 = -110`
+fn raw_call(rest: &[u8]) -> Option<Values<'_>> {
+    let (call, after) = number(rest.strip_prefix(b"NR ")?)?;
+    let after = after.trim_ascii();
+    let mut values = Values::default();
+    values.numbers[0] = Some(call);
+    match after.strip_prefix(b"(") {
+        Some(args) => {
+            let mut args = args.split(|byte| *byte == b',').map(argument);
+            values.numbers[1] = args.next().flatten();
+            values.numbers[2] = args.next().flatten();
+        }
+        None => values.numbers[1] = signed(after.strip_prefix(b"=")?.trim_ascii_start()),
+    }
+    Some(values)
+}
+
+fn argument(text: &[u8]) -> Option<i64> {
+    let text = text.trim_ascii();
+    hex(text.strip_prefix(b"0x").unwrap_or(text))
+}
+
+/// `(uaddr: 7f12, op: 81, val: 1)`, `uaddr: 0x7f12, op: 0x81`; `-> 0x0`, `0x0`.
+pub(super) fn of_call(enter: bool, rest: &[u8]) -> Values<'_> {
+    let mut values = Values::default();
+    if enter {
+        let args = rest.strip_prefix(b"(").unwrap_or(rest);
+        let mut args = args.split(|byte| *byte == b',').map(|arg| {
+            let at = arg.iter().position(|byte| *byte == b':')?;
+            argument(&arg[at + 1..])
+        });
+        values.numbers[1] = args.next().flatten();
+        values.numbers[2] = args.next().flatten();
+    } else {
+        let result = rest.strip_prefix(b"->").unwrap_or(rest).trim_ascii();
+        values.numbers[1] = signed(result);
+    }
+    values
+}
+
+/// `000000001234 (flags=SPIN|READ)`, `000000001234 (ret=0)`; the fields by name in `perf script`.
+fn contention(meaning: Meaning, rest: &[u8]) -> Option<Values<'_>> {
+    let mut values = Values::default();
+    let lock = rest.strip_prefix(b"0x").unwrap_or(rest);
+    values.numbers[0] = hex(lock);
+    values.numbers[1] = if meaning == Meaning::ContentionBegin {
+        let flags = &rest[value(rest, 0, "flags")?..];
+        let end = flags.iter().position(|byte| *byte == b')').unwrap_or(flags.len());
+        let words = flags[..end].split(|byte| *byte == b'|');
+        Some(words.map(|word| lock_flag(word)).sum())
+    } else {
+        signed(&rest[value(rest, 0, "ret")?..])
+    };
+    Some(values)
+}
+
+/// include/trace/events/lock.h.
+fn lock_flag(word: &[u8]) -> i64 {
+    match word {
+        b"SPIN" => 1,
+        b"READ" => 2,
+        b"WRITE" => 4,
+        b"RT" => 8,
+        b"PERCPU" => 16,
+        b"MUTEX" => 32,
+        number => signed(number).unwrap_or(0),
+    }
+}
+
+/// `irq=24 ret=handled`
+fn irq_exit(rest: &[u8]) -> Values<'_> {
+    let mut values = Values::default();
+    values.numbers[0] = value(rest, 0, "irq").and_then(|at| signed(&rest[at..]));
+    values.numbers[1] = value(rest, 0, "ret").and_then(|at| match &rest[at..] {
+        ret if ret.starts_with(b"handled") => Some(1),
+        ret if ret.starts_with(b"unhandled") => Some(0),
+        ret => signed(ret),
+    });
+    values
+}
+
+/// `8,16 WS 4096 () 123456 + 8 [name]`, `8,16 WS () 123456 + 8 [0]`; newer kernels have a priority
+/// before the last bracket.
+fn block(meaning: Meaning, rest: &[u8]) -> Option<Values<'_>> {
+    let mut values = Values::default();
+    let (device, after) = device(rest)?;
+    values.numbers[0] = Some(device);
+    let after = after.trim_ascii_start();
+    let end = after.iter().position(|byte| *byte == b' ')?;
+    let (rwbs, after) = (&after[..end], after[end..].trim_ascii_start());
+    let close = after.iter().position(|byte| *byte == b')')?;
+    let (sector, _) = number(after[close + 1..].trim_ascii_start())?;
+    values.numbers[1] = Some(sector);
+    if meaning == Meaning::BlockIssue {
+        values.numbers[2] = number(after).map(|(bytes, _)| bytes);
+        values.texts[3] = rwbs;
+    } else {
+        let plus = after.iter().position(|byte| *byte == b'+')?;
+        values.numbers[2] = number(after[plus + 1..].trim_ascii_start()).map(|(count, _)| count);
+        let open = after.iter().rposition(|byte| *byte == b'[')?;
+        values.numbers[3] = signed(&after[open + 1..]);
+    }
+    Some(values)
+}
+
+/// `8,16` as the kernel's own dev_t (include/linux/kdev_t.h).
+fn device(text: &[u8]) -> Option<(i64, &[u8])> {
+    let (major, after) = number(text)?;
+    let (minor, after) = number(after.strip_prefix(b",")?)?;
+    (major < 1 << 12 && minor < 1 << 20).then_some((major << 20 | minor, after))
+}
+
+/// `dev 8,1 transaction 123 sync 0`
+fn journal(rest: &[u8]) -> Option<Values<'_>> {
+    let mut values = Values::default();
+    let (device, after) = device(rest.strip_prefix(b"dev ")?)?;
+    let after = after.trim_ascii_start().strip_prefix(b"transaction ")?;
+    values.numbers[0] = Some(device);
+    values.numbers[1] = number(after).map(|(transaction, _)| transaction);
+    Some(values)
+}
+
+/// `work struct 0000000012345678: function name`
+fn work<'a>(rest: &'a [u8], decoder: &mut Decoder) -> Option<Values<'a>> {
+    let mut values = Values::default();
+    values.numbers[0] =
+        pointer(behind(rest, b"function ").or_else(|| behind(rest, b"function="))?, decoder);
+    Some(values)
+}
+
+/// `napi poll on napi struct 0000 for device eth0 work 1 budget 64`
+fn napi(rest: &[u8]) -> Option<Values<'_>> {
+    let mut values = Values::default();
+    values.numbers[0] = number(behind(rest, b" work ")?).map(|(work, _)| work);
+    values.numbers[1] = number(behind(rest, b" budget ")?).map(|(budget, _)| budget);
+    Some(values)
+}
+
+fn behind<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    let at = text.windows(key.len()).position(|window| window == key)?;
+    Some(&text[at + key.len()..])
+}
+
+/// `0:120:R ==> [001]  1234: 98:R name` and `0:120:R   + [001]  1234: 98:R name`: a switch and a
+/// wake-up as the latency tracers write them, older ones with `-->`.
+pub(super) fn of_tracer(text: &[u8]) -> Option<(Meaning, Values<'_>)> {
+    let (prev, prev_prio, state, after) = of_context(text)?;
+    let (meaning, after) = match after.trim_ascii_start() {
+        after if after.starts_with(b"==>") || after.starts_with(b"-->") => {
+            (Meaning::Switch, &after[3..])
+        }
+        after => (Meaning::Wakeup, after.strip_prefix(b"+")?),
+    };
+    let (cpu, after) = number(after.trim_ascii_start().strip_prefix(b"[")?)?;
+    let (next, next_prio, _, comm) = of_context(after.strip_prefix(b"]")?)?;
+    let mut values = Values::default();
+    if meaning == Meaning::Switch {
+        values.numbers =
+            [None, Some(prev), Some(prev_prio), None, None, Some(next), Some(next_prio)];
+        values.state = Some(task_state::of_text(&[state]));
+        values.texts[4] = comm.trim_ascii();
+    } else {
+        values.numbers[1..4].copy_from_slice(&[Some(next), Some(next_prio), Some(cpu)]);
+        values.texts[0] = comm.trim_ascii();
+    }
+    Some((meaning, values))
+}
+
+/// ` 1234: 98:R`
+fn of_context(text: &[u8]) -> Option<(i64, i64, u8, &[u8])> {
+    let (pid, after) = number(text.trim_ascii_start())?;
+    let after = after.strip_prefix(b":")?.trim_ascii_start();
+    let (negative, after) = match after.strip_prefix(b"-") {
+        Some(after) => (true, after),
+        None => (false, after),
+    };
+    let (prio, after) = number(after)?;
+    let (state, after) = after.strip_prefix(b":")?.split_first()?;
+    Some((pid, if negative { -prio } else { prio }, *state, after))
+}
+
+#[cfg(test)]
+#[path = "fields/tests.rs"]
+mod tests;

@@ -1,0 +1,347 @@
+//! One line: who, where, when and what.
+//!
+//! The name of a task may hold any characters, `-1 [000] 1.5: x` among them, so that a line is
+//! looked at from its CPU on: the first place where everything around fits.
+
+/// The event of a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Line<'a> {
+    pub(super) comm: &'a [u8],
+    pub(super) tid: u32,
+    pub(super) process: Option<u32>,
+    pub(super) cpu: u16,
+    /// In nanoseconds.
+    pub(super) at: i64,
+    /// The step of its instant.
+    pub(super) step: i64,
+    /// All behind the instant.
+    pub(super) text: &'a [u8],
+    pub(super) name: &'a [u8],
+    pub(super) rest: &'a [u8],
+}
+
+/// What a line is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Parsed<'a> {
+    Event(Line<'a>),
+    /// Behind `#`.
+    Comment(&'a [u8]),
+    /// Something else that may mean something.
+    Other(&'a [u8]),
+    /// Empty, or a line of a kernel stack.
+    Nothing,
+}
+
+pub(super) fn parse(line: &[u8]) -> Parsed<'_> {
+    let trimmed = line.trim_ascii();
+    if trimmed.is_empty() || trimmed.starts_with(b"=> ") || trimmed == b"<stack trace>" {
+        return Parsed::Nothing;
+    }
+    if let Some(comment) = trimmed.strip_prefix(b"#") {
+        // `##### CPU 2 buffer started ####` is more than a comment.
+        if comment.starts_with(b"#### CPU") {
+            return Parsed::Other(trimmed);
+        }
+        if !line.starts_with(b" ") {
+            return Parsed::Comment(comment.trim_ascii());
+        }
+    }
+    let bracketed = with_brackets(line, COLUMNS).or_else(|| with_brackets(line, 0));
+    match bracketed.or_else(|| latency_format(line)) {
+        Some(event) => Parsed::Event(event),
+        None => Parsed::Other(trimmed),
+    }
+}
+
+/// The longest name that is shown, with what trace-cmd puts before it for a buffer.
+const LONGEST_COMM: usize = 15;
+
+/// The name's columns, filled with spaces on its left, in tracefs and trace-cmd: what separates
+/// fields is behind them. perf has fewer.
+const COLUMNS: usize = 16;
+
+/// `comm-pid (tgid) [cpu] flags time: name: rest`, and `comm pid [cpu] time: name: rest` of perf.
+fn with_brackets(line: &[u8], columns: usize) -> Option<Line<'_>> {
+    let mut from = columns.min(line.len());
+    while let Some(open) = line[from..].iter().position(|byte| *byte == b'[').map(|at| at + from) {
+        from = open + 1;
+        let (cpu, after) = match number(&line[from..]) {
+            Some((cpu, after)) if after.starts_with(b"]") => (cpu, &after[1..]),
+            _ => continue,
+        };
+        let Some((comm, tid, process)) = task(&line[..open], columns) else { continue };
+        let Some(when) = flags_and_time(after) else { continue };
+        let cpu = u16::try_from(cpu).ok()?;
+        return Some(Line { comm, tid, process, cpu, ..when });
+    }
+    None
+}
+
+/// `comm-123 (  45)`, `comm-123`, `comm 123`, `comm 45/123`.
+fn task(before: &[u8], columns: usize) -> Option<(&[u8], u32, Option<u32>)> {
+    let mut text = before.trim_ascii_end();
+    let mut process = None;
+    if let Some(inner) = text.strip_suffix(b")") {
+        let open = inner.iter().rposition(|byte| *byte == b'(')?;
+        let of_group = inner[open + 1..].trim_ascii();
+        process = whole_number(of_group);
+        if process.is_none() && !of_group.iter().all(|byte| *byte == b'-') {
+            return None;
+        }
+        text = inner[..open].trim_ascii_end();
+    }
+    let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let (head, tid) = text.split_at(text.len() - digits);
+    let tid = whole_number(tid)?;
+    match head.split_last()? {
+        (b'-', head) if head.len() >= columns => Some((comm(head), tid, process)),
+        (b' ', head) => Some((comm(head), tid, process)),
+        (b'/', head) => {
+            let digits = head.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+            let (head, group) = head.split_at(head.len() - digits);
+            Some((comm(head.strip_suffix(b" ")?), tid, whole_number(group)))
+        }
+        _ => None,
+    }
+}
+
+/// A name without the spaces around it, and without the name of a buffer before it.
+fn comm(text: &[u8]) -> &[u8] {
+    let text = text.trim_ascii();
+    if text.len() <= LONGEST_COMM {
+        return text;
+    }
+    // `buffer:      comm` of trace-cmd.
+    let behind = text.windows(2).rposition(|pair| pair == b"  ").map(|at| &text[at + 2..]);
+    behind.unwrap_or(text)
+}
+
+/// The longest flags: six columns, of which the depth of preemption may have several digits.
+const LONGEST_FLAGS: usize = 12;
+
+/// ` d..2.  12.345678: name: rest`
+fn flags_and_time(text: &[u8]) -> Option<Line<'_>> {
+    let text = text.trim_ascii_start();
+    let word = word(text);
+    match time(text) {
+        Some(line) => Some(line),
+        None if (1..=LONGEST_FLAGS).contains(&word.len()) && is_flags(word) => {
+            time(text[word.len()..].trim_ascii_start())
+        }
+        None => None,
+    }
+}
+
+/// irqs-off, need-resched, lazy too, hardirq or softirq, depths of preemption and migration
+/// (`trace_print_lat_fmt`).
+fn is_flags(word: &[u8]) -> bool {
+    word.iter().all(|byte| byte.is_ascii_alphanumeric() || b".#-".contains(byte))
+}
+
+/// `12.345678: name: rest`, `(+5)` of trace-cmd and the period of perf between.
+fn time(text: &[u8]) -> Option<Line<'_>> {
+    let (at, step, after) = instant(text)?;
+    let after = after.strip_prefix(b":")?;
+    behind_time(at, step, after)
+}
+
+fn behind_time(at: i64, step: i64, after: &[u8]) -> Option<Line<'_>> {
+    let mut text = after.trim_ascii_start();
+    if text.starts_with(b"(+") {
+        let end = text.iter().position(|byte| *byte == b')')?;
+        text = text[end + 1..].trim_ascii_start();
+    }
+    if let Some((_, after)) = number(text).filter(|(_, after)| after.starts_with(b" ")) {
+        text = after.trim_ascii_start();
+    }
+    let (name, rest) = name(text);
+    let (comm, tid, process, cpu) = (&[][..], 0, None, 0);
+    Some(Line { comm, tid, process, cpu, at, step, text, name, rest })
+}
+
+/// `sched_switch: …`, `sched:sched_switch: …`, `sys_futex(…)`, `function <-parent`.
+fn name(text: &[u8]) -> (&[u8], &[u8]) {
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_:-.$".contains(byte);
+    let mut end = text.iter().position(|byte| !is_name(byte)).unwrap_or(text.len());
+    if text[..end].ends_with(b":") {
+        end -= 1;
+    }
+    let rest = &text[end..];
+    (&text[..end], rest.strip_prefix(b":").unwrap_or(rest).trim_ascii())
+}
+
+/// `comm-123    0d..2.   15us+: name: rest`: the latency tracers, and the option `latency-format`.
+fn latency_format(line: &[u8]) -> Option<Line<'_>> {
+    let mut from = 0;
+    while let Some(dash) = line[from..].iter().position(|byte| *byte == b'-').map(|at| at + from) {
+        from = dash + 1;
+        let Some((tid, after)) = number(&line[from..]) else { continue };
+        let spaced = after.trim_ascii_start();
+        if spaced.len() == after.len() {
+            continue;
+        }
+        let Some((cpu, flags)) = number(spaced) else { continue };
+        let flagged = word(flags);
+        if !(3..=LONGEST_FLAGS).contains(&flagged.len()) || !is_flags(flagged) {
+            continue;
+        }
+        let text = flags[flagged.len()..].trim_ascii_start();
+        let Some(when) = time(text).or_else(|| relative_time(text)) else { continue };
+        let (tid, cpu) = (u32::try_from(tid).ok()?, u16::try_from(cpu).ok()?);
+        return Some(Line { comm: comm(&line[..dash]), tid, cpu, ..when });
+    }
+    None
+}
+
+/// `15us+: …`, `15.250us : …`
+fn relative_time(text: &[u8]) -> Option<Line<'_>> {
+    let (negative, text) = match text.strip_prefix(b"-") {
+        Some(text) => (true, text),
+        None => (false, text),
+    };
+    let (whole, after) = number(text)?;
+    let (fraction, digits, after) = match after.strip_prefix(b".") {
+        Some(after) => {
+            let (fraction, behind) = number(after)?;
+            (fraction, after.len() - behind.len(), behind)
+        }
+        None => (0, 0, after),
+    };
+    let step = 1_000 / 10i64.checked_pow(u32::try_from(digits).ok()?).filter(|n| *n <= 1_000)?;
+    let at = whole.checked_mul(1_000)?.checked_add(fraction.checked_mul(step)?)?;
+    let after = after.strip_prefix(b"us")?;
+    let colon = after.iter().take(3).position(|byte| *byte == b':')?;
+    // Marks of delays: `+`, `!`, `#`, `*`, `@`, `$`.
+    let marked = after[..colon].iter().all(|byte| b" +!#*@$".contains(byte));
+    marked.then(|| behind_time(if negative { -at } else { at }, step, &after[colon + 1..]))?
+}
+
+/// Seconds with a fraction; what is without one are nanoseconds of `trace-cmd report -R`, or ticks,
+/// which are no time.
+fn instant(text: &[u8]) -> Option<(i64, i64, &[u8])> {
+    let (seconds, after) = number(text)?;
+    let after = after.strip_prefix(b".")?;
+    let (fraction, behind) = number(after)?;
+    let digits = u32::try_from(after.len() - behind.len()).ok()?;
+    let step = 1_000_000_000 / 10i64.checked_pow(digits).filter(|n| *n <= 1_000_000_000)?;
+    let at = seconds.checked_mul(1_000_000_000)?.checked_add(fraction.checked_mul(step)?)?;
+    Some((at, step, behind))
+}
+
+fn word(text: &[u8]) -> &[u8] {
+    let end = text.iter().position(|byte| byte.is_ascii_whitespace()).unwrap_or(text.len());
+    &text[..end]
+}
+
+/// The digits that a text begins with, and what follows.
+pub(super) fn number(text: &[u8]) -> Option<(i64, &[u8])> {
+    let digits = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
+    if !(1..=18).contains(&digits) {
+        return None;
+    }
+    let number =
+        text[..digits].iter().fold(0i64, |number, digit| number * 10 + i64::from(digit - b'0'));
+    Some((number, &text[digits..]))
+}
+
+fn whole_number(text: &[u8]) -> Option<u32> {
+    number(text).filter(|(_, rest)| rest.is_empty()).and_then(|(number, _)| number.try_into().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn event(text: &str) -> Line<'_> {
+        match parse(text.as_bytes()) {
+            Parsed::Event(line) => line,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_form_of_a_line_is_read() {
+        let forms = [
+            // tracefs before 5.14, since, with PREEMPT_RT's columns, and with the process.
+            "          <idle>-0     [001] d..2  1234.567890: sched_switch: a=1 b=2",
+            "          <idle>-0       [001] d..2.  1234.567890: sched_switch: a=1 b=2",
+            "          <idle>-0       [001] dN.h213  1234.567890: sched_switch: a=1 b=2",
+            "          <idle>-0       [001] d..h..2.  1234.567890: sched_switch: a=1 b=2",
+            "          <idle>-0       (-----) [001] d..2.  1234.567890: sched_switch: a=1 b=2",
+            "          <idle>-0       (    0) [001] d..2.  1234.567890: sched_switch: a=1 b=2",
+            "          <idle>-0       [001]  1234.567890: sched_switch: a=1 b=2",
+            // trace-cmd.
+            "          <idle>-0     [001]  1234.567890: sched_switch:         a=1 b=2",
+            "          <idle>-0     [001]  1234.567890: (+12)   sched_switch:         a=1 b=2",
+            "          <idle>-0       1d..2.   1234.567890: sched_switch:         a=1 b=2",
+            "  instance:           <idle>-0     [001]  1234.567890: sched_switch: a=1 b=2",
+            // perf.
+            "<idle>     0 [001]  1234.567890: sched:sched_switch: a=1 b=2",
+            "<idle>     0 [001]  1234.567890:          1 sched:sched_switch: a=1 b=2",
+            "<idle>     0/0     [001]  1234.567890: sched:sched_switch: a=1 b=2",
+        ];
+        for form in forms {
+            let line = event(form);
+            assert_eq!(line.comm, b"<idle>", "{form}");
+            assert_eq!((line.tid, line.cpu, line.at), (0, 1, 1_234_567_890_000), "{form}");
+            assert!(line.name.ends_with(b"sched_switch"), "{form}");
+            assert_eq!(line.rest, b"a=1 b=2", "{form}");
+        }
+        assert_eq!(event(forms[5]).process, Some(0));
+        assert_eq!(event(forms[4]).process, None);
+        assert_eq!(event("a-1 [000] 1.123456789: b: c").step, 1);
+    }
+
+    #[test]
+    fn the_latency_format_is_read() {
+        let line = event("cyclicte-1234    2dN.h2..   15us+: sched_wakeup: comm=a pid=1");
+        assert_eq!((line.comm, line.tid, line.cpu, line.at), (&b"cyclicte"[..], 1234, 2, 15_000));
+        let line = event("  <idle>-0       0d..3     0us :      0:120:R   + [001]  5: 98:R a b");
+        assert_eq!((line.at, line.name), (0, &b"0:120:R"[..]));
+        assert_eq!(event("a-1  0d..2  -3us!: x").at, -3_000);
+        assert_eq!(event("a-1  0d..2  3.250us!: x").at, 3_250);
+    }
+
+    #[test]
+    fn names_may_hold_what_separates_fields() {
+        let of = |comm: &str| format!("{comm:>16}-77    [003] d..2.    9.000001: x: y=1");
+        for comm in ["a b", "-1 [000] 1.5: x", "[1] ", "a-5", "a [2]", "(12) [0]", "tmux: server"] {
+            let text = of(comm);
+            let line = event(&text);
+            assert_eq!((line.tid, line.cpu), (77, 3), "{comm}");
+            assert_eq!(line.comm, comm.trim().as_bytes());
+        }
+    }
+
+    #[test]
+    fn system_calls_and_functions_have_their_names() {
+        let name = |text: &str| {
+            let text = format!("a-1 [000] .....  1.000001: {text}");
+            let line = event(&text);
+            (
+                String::from_utf8(line.name.to_vec()).unwrap(),
+                String::from_utf8(line.rest.to_vec()).unwrap(),
+            )
+        };
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(name("sys_futex(uaddr: 1, op: 0)"), pair("sys_futex", "(uaddr: 1, op: 0)"));
+        assert_eq!(name("sys_futex -> 0x0"), pair("sys_futex", "-> 0x0"));
+        assert_eq!(name("schedule <-do_nanosleep"), pair("schedule", "<-do_nanosleep"));
+        assert_eq!(name("sys_enter: NR 202 (1, 2)"), pair("sys_enter", "NR 202 (1, 2)"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_panics(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
+            let _ = parse(&bytes);
+        }
+        #[test]
+        fn no_nearly_right_line_panics(
+            text in "[a-z -]{0,9}-?[0-9]{0,12} {0,3}[\\[(]?[0-9]{0,12}[\\])]? [d.N0-9]{0,9} \
+                     -?[0-9.]{0,22}(us)?[+!: ]{0,3}\\(?\\+?[a-z_:0-9]{0,9}",
+        ) {
+            let _ = parse(text.as_bytes());
+        }
+    }
+}

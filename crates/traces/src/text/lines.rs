@@ -1,0 +1,86 @@
+//! Lines of a stream, in bounded memory.
+
+use std::io::{self, Read};
+
+/// The longest line that is read; longer ones are passed over.
+const LONGEST: usize = 64 << 10;
+const BUFFER: usize = 4 * LONGEST;
+
+pub(super) struct Lines {
+    bytes: Box<dyn Read>,
+    buffer: Vec<u8>,
+    from: usize,
+    to: usize,
+    ended: bool,
+    /// What is there belongs to a line that is too long.
+    skipping: bool,
+    pub(super) too_long: u64,
+}
+
+impl Lines {
+    pub(super) fn new(bytes: Box<dyn Read>) -> Lines {
+        let buffer = vec![0; BUFFER];
+        Lines { bytes, buffer, from: 0, to: 0, ended: false, skipping: false, too_long: 0 }
+    }
+
+    /// The next line, without its end; `None` after the last.
+    pub(super) fn next(&mut self) -> io::Result<Option<&[u8]>> {
+        let mut looked_at = self.from;
+        loop {
+            let found = self.buffer[looked_at..self.to].iter().position(|byte| *byte == b'\n');
+            if let Some(length) = found.map(|at| looked_at + at - self.from) {
+                let line = self.from..self.from + length;
+                self.from = line.end + 1;
+                looked_at = self.from;
+                let skipped = std::mem::take(&mut self.skipping);
+                if skipped || length > LONGEST {
+                    self.too_long += u64::from(!skipped);
+                    continue;
+                }
+                return Ok(Some(self.line(line)));
+            }
+            if self.ended {
+                let line = self.from..self.to;
+                self.from = self.to;
+                let skipped = std::mem::take(&mut self.skipping);
+                return Ok((!line.is_empty() && !skipped).then(|| self.line(line)));
+            }
+            if self.to - self.from >= LONGEST {
+                self.too_long += u64::from(!self.skipping);
+                self.skipping = true;
+                self.from = self.to;
+            }
+            self.buffer.copy_within(self.from..self.to, 0);
+            (self.to, self.from) = (self.to - self.from, 0);
+            looked_at = self.to;
+            match self.bytes.read(&mut self.buffer[self.to..]) {
+                Ok(0) => self.ended = true,
+                Ok(read) => self.to += read,
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                Err(why) => return Err(why),
+            }
+        }
+    }
+
+    fn line(&self, range: std::ops::Range<usize>) -> &[u8] {
+        let line = &self.buffer[range];
+        line.strip_suffix(b"\r").unwrap_or(line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_any_length_end() {
+        let text = [vec![b'a'; LONGEST + 70_000], b"\nb\r\n\nc".to_vec(), vec![b'd'; 9]].concat();
+        let mut lines = Lines::new(Box::new(io::Cursor::new(text)));
+        let first = lines.next().unwrap().map(|line| line.len());
+        assert_eq!(first, Some(1));
+        assert_eq!(lines.next().unwrap(), Some(&b""[..]));
+        assert_eq!(lines.next().unwrap(), Some(&b"cddddddddd"[..]));
+        assert_eq!(lines.next().unwrap(), None);
+        assert_eq!(lines.too_long, 1);
+    }
+}

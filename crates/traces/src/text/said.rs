@@ -1,0 +1,112 @@
+//! What text says of itself: its header, losses, buffers that begin later.
+
+use super::line::{Line, number};
+use crate::decoder::Decoder;
+use punctual_core::event::Event;
+use std::collections::VecDeque;
+
+/// What was said, of which some concerns the next event of a CPU.
+#[derive(Default, Debug)]
+pub(super) struct Said {
+    pub(super) producer: Option<String>,
+    /// A loss on this CPU before its next event.
+    lost: Vec<(u16, Option<u64>)>,
+    /// Events that were written and are not in the text: `entries-in-buffer/entries-written`.
+    overwritten: Option<u64>,
+}
+
+/// CPUs that may have lost something at once.
+const MOST: usize = 1 << 14;
+
+impl Said {
+    /// A line behind `#`.
+    pub(super) fn comment(&mut self, text: &[u8], decoder: &mut Decoder) {
+        if let Some(tracer) = text.strip_prefix(b"tracer:") {
+            let tracer = String::from_utf8_lossy(tracer.trim_ascii()).into_owned();
+            self.producer = Some(match tracer.as_str() {
+                "nop" => "tracefs".to_owned(),
+                _ => format!("tracefs, tracer {}", tracer.escape_debug()),
+            });
+        }
+        if let Some(counts) = text.strip_prefix(b"entries-in-buffer/entries-written:") {
+            let counts = counts.trim_ascii();
+            let read = number(counts).and_then(|(there, after)| {
+                let (written, _) = number(after.strip_prefix(b"/")?)?;
+                u64::try_from(written - there).ok()
+            });
+            self.overwritten = read.filter(|missing| *missing > 0).or(self.overwritten);
+        }
+        if let Some(at) = text.windows(3).position(|window| window == b"#P:") {
+            if let Some((cpus @ 1..=MOST_CPUS, _)) = number(&text[at + 3..]) {
+                decoder.has_cpu(cpus as u16 - 1);
+            }
+        }
+    }
+
+    /// A line that is no event: whether it means something.
+    pub(super) fn notice(&mut self, text: &[u8]) -> bool {
+        if let Some(cpu) = text.strip_prefix(b"##### CPU ").and_then(number) {
+            // Its older events were overwritten.
+            self.lose(cpu.0, None);
+            return true;
+        }
+        if let Some((cpu, after)) = text.strip_prefix(b"CPU:").and_then(number) {
+            // `CPU:2 [LOST 123 EVENTS]`, `CPU:2 [123 EVENTS DROPPED]`, and without a number.
+            let inner = after.trim_ascii().strip_prefix(b"[").and_then(|a| a.strip_suffix(b"]"));
+            let counts = inner.filter(|inner| contains(inner, b"EVENTS")).map(|inner| {
+                let digits = inner.iter().position(u8::is_ascii_digit);
+                digits.and_then(|at| number(&inner[at..])).map(|(count, _)| count as u64)
+            });
+            if let Some(count) = counts {
+                self.lose(cpu, count);
+                return true;
+            }
+        }
+        if text.starts_with(b"cpus=") || text.starts_with(b"version = ") {
+            self.producer = Some("trace-cmd report".to_owned());
+            return true;
+        }
+        text.starts_with(b"CPU ") && text.ends_with(b" is empty")
+    }
+
+    fn lose(&mut self, cpu: i64, count: Option<u64>) {
+        if let Some(cpu) = u16::try_from(cpu).ok().filter(|_| self.lost.len() < MOST) {
+            self.lost.push((cpu, count));
+        }
+    }
+
+    /// An event follows: what was lost on its CPU was lost before it.
+    pub(super) fn before(
+        &mut self,
+        line: &Line<'_>,
+        decoder: &mut Decoder,
+        out: &mut VecDeque<Event>,
+    ) {
+        if self.lost.is_empty() {
+            return;
+        }
+        self.lost.retain(|(cpu, count)| {
+            if *cpu == line.cpu {
+                decoder.lost(*cpu, line.at, *count, out);
+            }
+            *cpu != line.cpu
+        });
+    }
+
+    /// Nothing follows.
+    pub(super) fn end(&mut self, decoder: &mut Decoder) {
+        for (cpu, count) in self.lost.drain(..) {
+            decoder.lost_outside(cpu, count.unwrap_or(1));
+        }
+        // Which CPU lost them is not said; they are older than everything else.
+        if let Some(overwritten) = self.overwritten.take() {
+            decoder.overwritten = Some(overwritten);
+        }
+    }
+}
+
+const MOST_CPUS: i64 = 1 << 13;
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}

@@ -1,0 +1,205 @@
+//! A trace, whatever its format: events in the order of time.
+
+use crate::bridge::Bridge;
+use crate::decoder::Decoder;
+use crate::input::Sequential;
+use crate::reader::Reader;
+use crate::recognize::{HEAD, recognize};
+use crate::reorder::Reorder;
+use crate::text::TextReader;
+use crate::{ReadAt, TraceClock, TraceError, TraceFacts, TraceFormat};
+use punctual_core::event::{Event, Recorded};
+use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
+use std::collections::VecDeque;
+use std::io::{self, Read};
+
+/// A trace that is being read: an iterator over its events in the order of time.
+pub struct Trace {
+    format: TraceFormat,
+    reader: Box<dyn Reader>,
+    order: Reorder,
+    bridge: Bridge,
+    read: VecDeque<Event>,
+    ordered: VecDeque<Event>,
+    ready: VecDeque<Event>,
+    ended: bool,
+}
+
+impl Trace {
+    /// Opens a file.
+    pub fn open(file: impl ReadAt + 'static) -> Result<Trace, TraceError> {
+        Trace::open_boxed(Box::new(file))
+    }
+
+    fn open_boxed(file: Box<dyn ReadAt>) -> Result<Trace, TraceError> {
+        let mut head = vec![0; HEAD];
+        let read = file.read_at(0, &mut head)?;
+        head.truncate(read);
+        match recognize(&head)? {
+            TraceFormat::FtraceText => Trace::text(Box::new(Sequential { file, at: 0 })),
+            format => Err(TraceError::NotStreamable(format)),
+        }
+    }
+
+    /// Reads a trace from a pipe, as long as it lasts. Of some formats this is impossible
+    /// ([`TraceError::NotStreamable`]).
+    pub fn open_stream(mut stream: impl Read + 'static) -> Result<Trace, TraceError> {
+        let mut head = Vec::new();
+        stream.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
+        let format = recognize(&head)?;
+        let whole = Box::new(io::Cursor::new(head).chain(stream));
+        match format {
+            TraceFormat::FtraceText => Trace::text(whole),
+            format => Err(TraceError::NotStreamable(format)),
+        }
+    }
+
+    fn text(bytes: Box<dyn Read>) -> Result<Trace, TraceError> {
+        let reader = Box::new(TextReader::new(bytes));
+        Ok(Trace::of(
+            TraceFormat::FtraceText,
+            reader,
+            Reorder::new(HELD_OF_TEXT),
+            Bridge::new(None),
+        ))
+    }
+
+    fn of(format: TraceFormat, reader: Box<dyn Reader>, order: Reorder, bridge: Bridge) -> Trace {
+        Trace {
+            format,
+            reader,
+            order,
+            bridge,
+            read: VecDeque::new(),
+            ordered: VecDeque::new(),
+            ready: VecDeque::new(),
+            ended: false,
+        }
+    }
+
+    /// What it was recognised as.
+    pub fn format(&self) -> TraceFormat {
+        self.format
+    }
+
+    /// What is known of it so far; everything, when the last event was read.
+    pub fn facts(&self) -> TraceFacts {
+        let (decoder, about) = (self.reader.decoder(), self.reader.about());
+        let (began, ended) = decoder.covered().unwrap_or((0, 0));
+        let clock = TraceClock {
+            name: about.clock.clone(),
+            relation: self.bridge.relation(),
+            resolution: about.resolution.unwrap_or(Nanos(1)),
+        };
+        let mut findings = about.findings.clone();
+        findings.extend(self.findings(decoder, &clock));
+        TraceFacts {
+            format: self.format,
+            producer: about.producer.clone(),
+            kernel: about.kernel,
+            machine: about.machine,
+            clock,
+            recorded: Recorded {
+                recorder: about.producer.unwrap_or_else(|| self.format.word().to_owned()),
+                began: MonotonicNs(began),
+                ended: MonotonicNs(ended),
+                cpus: decoder.cpus(),
+                groups: decoder.groups(),
+                tracepoints: Vec::new(),
+                pids: Vec::new(),
+                comms: Vec::new(),
+                sources: decoder.sources(),
+                point_clock_error: None,
+                findings,
+            },
+            names: decoder.names(),
+            tracepoints: decoder.counts(),
+            states_enabled: about.states_enabled,
+            unreadable: decoder.unreadable,
+            out_of_order: self.order.dropped,
+        }
+    }
+
+    fn findings(&self, decoder: &Decoder, clock: &TraceClock) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        let mut add = |id: &str, severity, message: String| {
+            findings.push(Finding::new(id, severity, "trace", message));
+        };
+        let name = clock
+            .name
+            .as_deref()
+            .map_or("its clock".to_owned(), |name| format!("its clock `{}`", name.escape_debug()));
+        if clock.relation == crate::ClockRelation::Unknown && self.bridge.has_timers() {
+            let message = format!(
+                "The trace does not show how {name} relates to that of timers: {} starts of timers \
+                 are left out.",
+                self.bridge.unconverted
+            );
+            add("trace-clock", Severity::Warning, message);
+        }
+        if decoder.unreadable > 0 {
+            let message = format!(
+                "{} lines or records of the trace cannot be read and are left out.",
+                decoder.unreadable
+            );
+            add("trace-unreadable", Severity::Warning, message);
+        }
+        if self.order.dropped > 0 {
+            let message = format!(
+                "{} events of the trace are older than those before them and are left out.",
+                self.order.dropped
+            );
+            add("trace-order", Severity::Warning, message);
+        }
+        if decoder.lost_uncounted {
+            let message = "The trace says that events are missing, but not how many: each such \
+                           place counts as one."
+                .to_owned();
+            add("trace-lost", Severity::Warning, message);
+        }
+        findings
+    }
+
+    fn refill(&mut self) -> Result<(), TraceError> {
+        if !self.reader.fill(&mut self.read)? {
+            self.ended = true;
+        }
+        self.order.pass(&mut self.read, &mut self.ordered);
+        if self.ended {
+            self.order.end(&mut self.ordered);
+        }
+        self.bridge.pass(&mut self.ordered, &mut self.ready);
+        if self.ended {
+            self.bridge.end(&mut self.ready);
+        }
+        Ok(())
+    }
+}
+
+/// trace_pipe gives what several CPUs wrote in nearly their order.
+const HELD_OF_TEXT: usize = 1_000;
+
+impl Iterator for Trace {
+    type Item = Result<Event, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(Ok(event));
+            }
+            if self.ended {
+                return None;
+            }
+            if let Err(why) = self.refill() {
+                self.ended = true;
+                return Some(Err(why));
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Trace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Trace").field("format", &self.format).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,93 @@
+//! Text of ftrace, whole: events in order, losses as gaps, names, clocks.
+
+use punctual_core::event::{EventKind, Group, TaskState, Tid};
+use punctual_core::{Event, MonotonicNs, Nanos};
+use punctual_traces::{ClockRelation, Trace, TraceError, TraceFacts, TraceFormat};
+
+fn read(text: &str) -> (Vec<Event>, TraceFacts) {
+    let mut trace = Trace::open(text.as_bytes().to_vec()).unwrap();
+    let events: Vec<Event> = trace.by_ref().map(Result::unwrap).collect();
+    assert!(events.windows(2).all(|pair| pair[0].at <= pair[1].at));
+    (events, trace.facts())
+}
+
+const TRACE: &str = include_str!("data/tracefs.txt");
+
+#[test]
+fn a_trace_is_read_whole() {
+    let (events, facts) = read(TRACE);
+    let kinds: Vec<&str> = events.iter().map(|event| event.what.name()).collect();
+    let expected = [
+        "hrtimer_expire_entry",
+        "sched_waking",
+        "sched_switch",
+        "hrtimer_start",
+        "lost",
+        "futex_enter",
+        "sys_enter",
+        "sys_exit",
+        "futex_exit",
+        "irq_handler_entry",
+        "lost",
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!(events[2].tid, Tid(0));
+    assert!(matches!(
+        events[2].what,
+        EventKind::Switch { prev_state: TaskState::Preempted, next: Tid(77), next_prio: 19, .. }
+    ));
+    let gap = EventKind::Lost { count: 5, since: MonotonicNs(100_000_020_000) };
+    assert_eq!((events[10].at, events[10].what), (MonotonicNs(100_000_030_000), gap));
+    assert_eq!(facts.format, TraceFormat::FtraceText);
+    assert_eq!(facts.names.task(Tid(77)), "servo loop");
+    assert_eq!(facts.names.task(Tid(81)), "a b-c");
+    assert_eq!(facts.names.irqs[&24], "virtio0-input.0");
+    assert_eq!(facts.clock.resolution, Nanos(1_000));
+    assert_eq!(facts.clock.relation, ClockRelation::Monotonic);
+    assert_eq!(facts.recorded.cpus.len(), 4);
+    assert_eq!(facts.recorded.lost(), 6);
+    assert_eq!(facts.tracepoints["myriad"].used, 0);
+    assert_eq!(facts.tracepoints["sched_switch"].used, 1);
+    assert!(facts.has("sched_waking") && !facts.has("sched_wakeup"));
+    let groups = [Group::Sched, Group::Hrtimer, Group::Syscall, Group::Futex];
+    assert_eq!(facts.recorded.groups, groups);
+    assert_eq!((facts.unreadable, facts.out_of_order), (0, 0));
+}
+
+#[test]
+fn other_clocks_are_bridged_by_expiries() {
+    let text = include_str!("data/local-clock.txt");
+    let (events, facts) = read(text);
+    assert_eq!(facts.clock.relation, ClockRelation::Bridged);
+    let EventKind::HrtimerStart { expires, .. } = events[0].what else { panic!("{events:?}") };
+    assert_eq!(expires, MonotonicNs(5_000_502_000));
+}
+
+#[test]
+fn the_latency_tracers_and_reports_are_read() {
+    let text = include_str!("data/wakeup_rt.txt");
+    let (events, facts) = read(text);
+    let kinds: Vec<&str> = events.iter().map(|event| event.what.name()).collect();
+    assert_eq!(kinds, ["sched_wakeup", "sched_switch"]);
+    assert_eq!(events[1].at, MonotonicNs(12_000));
+    assert_eq!(facts.names.task(Tid(1234)), "cyclictest");
+
+    let text = include_str!("data/report.txt");
+    let (events, facts) = read(text);
+    assert_eq!(events.len(), 3);
+    assert_eq!(facts.names.task(Tid(77)), "servo loop");
+    assert_eq!(facts.recorded.recorder, "trace-cmd report");
+    assert_eq!(facts.recorded.lost(), 7);
+}
+
+#[test]
+fn what_is_no_trace_is_refused_by_what_it_is() {
+    let why = |bytes: &[u8]| match Trace::open(bytes.to_vec()).unwrap_err() {
+        TraceError::Unrecognized { hint } => hint,
+        other => panic!("{other}"),
+    };
+    assert!(why(b"").contains("empty"));
+    assert!(why(b"\x1f\x8b\x08").contains("gzip"));
+    assert_eq!(why(b"# T: 0 ( 1234) P:80 I:1000 C: 5 Min: 6\n"), "");
+    assert!(Trace::open_stream(TRACE.as_bytes()).is_ok());
+}
