@@ -8,6 +8,7 @@ use common::{Place, eventually, kill, processes_with, text};
 use ssh_support::Sshd;
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -271,7 +272,7 @@ fn what_is_left_can_be_removed_while_it_runs() {
     // What others put there is not looked into, and a half-sent one is.
     let stranger = sshd.tmp().join("punctual-ssh-$(touch started)");
     fs::create_dir(&stranger).unwrap();
-    fs::create_dir(sshd.tmp().join("punctual-ssh-half")).unwrap();
+    private_directory(&sshd.tmp().join("punctual-ssh-half"));
     let listed = text(&sshd.place().punctual(&["ssh", "list", &sshd.address()]));
     assert!(listed.contains("half  ?  incomplete") && !listed.contains("touch"), "{listed}");
     assert_code(&sshd.place().punctual(&["ssh", "clean", &sshd.address(), "nobody"]), 2);
@@ -282,10 +283,58 @@ fn what_is_left_can_be_removed_while_it_runs() {
     sshd.assert_clean();
 }
 
+fn private_directory(path: &Path) {
+    fs::DirBuilder::new().mode(0o700).create(path).unwrap();
+}
+
+/// As after a restart that emptied the directory: the run is gone, and another user made a
+/// directory of its name, with a program of his own.
+#[test]
+fn what_another_user_put_in_place_of_a_run_is_never_started() {
+    let Some(sshd) = Sshd::start("a directory of another user") else { return };
+    let mut running = sshd.spawn(&lasting("10min"), &[]);
+    sshd.measures();
+    let (id, started) = (sshd.id(), sshd.place().path().join("started"));
+    let run = sshd.tmp().join(format!("punctual-ssh-{id}"));
+    fs::rename(&run, sshd.tmp().join("elsewhere")).unwrap();
+    private_directory(&run);
+    fs::copy(sshd.tmp().join("elsewhere/nonce"), run.join("nonce")).unwrap();
+    let program = format!("#!/bin/sh\necho \"$(id -u) $*\" >>{}\n", started.display());
+    fs::write(run.join("punctual"), program).unwrap();
+    fs::set_permissions(run.join("punctual"), fs::Permissions::from_mode(0o755)).unwrap();
+    let stranger = Some(65_534);
+    [&run.join("nonce"), &run.join("punctual"), &run]
+        .iter()
+        .for_each(|path| chown(path, stranger, stranger).unwrap());
+    sshd.cut();
+    assert_eq!(running.wait().unwrap().code(), Some(1), "{}", sshd.said());
+    assert!(sshd.said().contains("is not the directory that punctual made"), "{}", sshd.said());
+    let listed = sshd.place().punctual(&["ssh", "list", &sshd.address()]);
+    assert!(text(&listed).contains("no runs"), "{}", text(&listed));
+    assert_code(&sshd.place().punctual(&["ssh", "fetch", &sshd.address(), &id, "-o", "b"]), 2);
+    assert_code(&sshd.place().punctual(&["ssh", "clean", &sshd.address(), &id]), 2);
+    assert!(!started.exists(), "{}", fs::read_to_string(started).unwrap());
+    sshd.end_runs();
+    ["elsewhere", &format!("punctual-ssh-{id}")]
+        .iter()
+        .for_each(|name| drop(fs::remove_dir_all(sshd.tmp().join(name))));
+    sshd.assert_clean();
+}
+
+#[test]
+fn a_directory_that_all_may_change_is_refused() {
+    let Some(sshd) = Sshd::start("a shared directory") else { return };
+    fs::set_permissions(sshd.tmp(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let refused = sshd.run(&lasting("1s"), &[]);
+    assert_code(&refused, 2);
+    assert!(text(&refused).contains("can be changed by other users"), "{}", text(&refused));
+    sshd.assert_clean();
+}
+
 #[test]
 fn a_full_disk_there_is_said_and_nothing_is_left_on_it() {
     let Some(sshd) = Sshd::start("a full disk") else { return };
-    let Some(_full) = Mounted::tmpfs(&sshd.tmp(), "size=1M") else { return };
+    let Some(_full) = Mounted::tmpfs(&sshd.tmp(), "size=1M,mode=700") else { return };
     let full = sshd.run(&lasting("1s"), &[]);
     assert_code(&full, 2);
     assert!(text(&full).contains("No space left on device"), "{}", text(&full));
@@ -295,7 +344,7 @@ fn a_full_disk_there_is_said_and_nothing_is_left_on_it() {
 #[test]
 fn a_place_for_no_programs_is_said() {
     let Some(sshd) = Sshd::start("noexec") else { return };
-    let Some(_noexec) = Mounted::tmpfs(&sshd.tmp(), "size=300M,noexec") else { return };
+    let Some(_noexec) = Mounted::tmpfs(&sshd.tmp(), "size=300M,noexec,mode=700") else { return };
     let refused = sshd.run(&lasting("1s"), &[]);
     assert_code(&refused, 2);
     assert!(

@@ -1,6 +1,7 @@
 //! The other end: punctual itself, in a directory of its own on the other system.
 //!
 //! ```text
+//! nonce               by which its maker knows the directory again
 //! punctual            the program
 //! lock                held by the supervisor as long as it lives; its process number
 //! order               what to run (see [`request::RunRequest`])
@@ -30,6 +31,8 @@ use rustix::time::{ClockId, clock_gettime};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -44,7 +47,7 @@ const SUPERVISOR_TIMEOUT: Duration = Duration::from_secs(60);
 pub fn serve(mut arguments: impl Iterator<Item = OsString>) -> u8 {
     let mut next = || arguments.next().unwrap_or_default();
     let (word, directory, more) = (next(), RunDirectory { path: PathBuf::from(next()) }, next());
-    let done = match word.to_str() {
+    let done = directory.check().and_then(|()| match word.to_str() {
         Some("begin") => directory.begin(),
         Some("supervise") => supervise::supervise(&directory),
         Some("attach") => attach::attach(
@@ -54,7 +57,7 @@ pub fn serve(mut arguments: impl Iterator<Item = OsString>) -> u8 {
         Some("status") => directory.status(),
         Some("remove") => remove::remove(&directory),
         _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "unknown request")),
-    };
+    });
     match done {
         Ok(()) => 0,
         // What a shell says of a program that is not there.
@@ -75,10 +78,27 @@ impl RunDirectory {
         self.path.join(name)
     }
 
+    /// It was started in its directory, by whoever judged that one; the path is its name for those
+    /// who read it in `ps`, and must not lead elsewhere.
+    fn check(&self) -> io::Result<()> {
+        let (here, named) = (fs::metadata(".")?, fs::symlink_metadata(&self.path)?);
+        match (here.dev(), here.ino()) == (named.dev(), named.ino()) {
+            true => Ok(()),
+            false => Err(io::Error::other("this process was started in another directory")),
+        }
+    }
+
+    /// The program that runs here, whatever lies under its name by now.
+    fn program(&self) -> Command {
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0(self.file("punctual"));
+        command
+    }
+
     /// Starts the supervisor and sees it hold its lock.
     fn begin(&self) -> io::Result<()> {
         self.touch()?;
-        let mut command = Command::new(self.file("punctual"));
+        let mut command = self.program();
         command.args([ARGUMENT.as_ref(), "supervise".as_ref(), self.path.as_os_str()]);
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;

@@ -26,8 +26,8 @@ const END: &str = "punctual-end";
 /// Asks who is there, then stays until this end goes away. In single quotes for any login shell,
 /// csh and fish too.
 const PROBE: &str = "sh -c 'echo; echo punctual-here; uname -s; uname -m; uname -r; uname -n; id \
-                     -un || id -u; id -u; echo \"${TMPDIR:-}\"; echo punctual-end; exec cat \
-                     >/dev/null'";
+                     -un || id -u; id -u; echo \"${TMPDIR:-}\"; echo \"${HOME:-}\"; echo \
+                     punctual-end; exec cat >/dev/null'";
 
 /// The remote system, by its own answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +44,10 @@ pub struct System {
     pub is_root: bool,
     /// `$TMPDIR` there, where it is set.
     pub(crate) temporary: Option<String>,
+    /// `$HOME` there.
+    pub(crate) home: String,
+    /// The number of the user there.
+    pub(crate) uid: String,
 }
 
 /// An open connection.
@@ -255,7 +259,7 @@ fn ask(master: &mut Child) -> Result<Result<System, SshError>, Ended> {
 
 fn system(answer: &[String]) -> Result<System, SshError> {
     let odd = |why: String| Err(SshError::new(Trouble::Remote, why));
-    let [kernel, machine, release, node, user, uid, temporary] = answer else {
+    let [kernel, machine, release, node, user, uid, temporary, home] = answer else {
         return odd(format!("unexpected answer of the remote system to uname and id: {answer:?}"));
     };
     if kernel != "Linux" {
@@ -268,6 +272,8 @@ fn system(answer: &[String]) -> Result<System, SshError> {
         user: user.clone(),
         is_root: uid == "0",
         temporary: Some(temporary.clone()).filter(|path| !path.is_empty()),
+        home: home.clone(),
+        uid: uid.clone(),
     };
     Ok(system)
 }

@@ -7,29 +7,47 @@ use super::client::Connection;
 use super::error::{SshError, Trouble};
 use super::files;
 use std::fmt;
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
 /// How the names of the directories begin; the rest is the run's id.
 const PREFIX: &str = "punctual-ssh-";
-/// Tried in this order where the other system's `$TMPDIR` says nothing.
-const BASES: [&str; 2] = ["/tmp", "/var/tmp"];
 /// Answers are short.
 const ANSWER_MAX: usize = 1 << 20;
+/// The exit code of a shell whose directory is there, and not the one that was made.
+pub(crate) const NOT_OURS: i32 = 71;
+
+/// What every script begins with. Owner and mode are those of `.`, which nobody can exchange any
+/// more once the shell is in it. `own`: this user's, closed to all others. `private`: nobody but
+/// this user and root can put anything in, or put another directory in its place; it leaves where
+/// that is in `$b`. `nonce`: reads what the maker of the directory left, `-` for nothing.
+const JUDGES: &str = "u=$(id -u); own() { set -- $(ls -ldn .); case $3:$1 in \
+     $u:drwx--[-S]---*) return 0; esac; \
+     return 1; }; held() { t=$1; set -- $(ls -ldn .); case $3:$1 in \
+     $u:d????-??-*|0:d????-??-*|$t) return 0; esac; return 1; }; private() { b=$PWD; held x || \
+     return 1; until test \"$PWD\" = /; do cd -P .. && held \"0:d????????[tT]*\" || return 1; \
+     done; cd -P \"$b\"; }; nonce() { n=; { read n <nonce; } 2>/dev/null; n=${n:--}; }; ";
 
 /// A directory over there with punctual in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RemoteDirectory {
     path: String,
+    /// What its maker left in it: another directory of that name has another.
+    nonce: String,
 }
 
 impl RemoteDirectory {
-    /// One that the other system names; only what no shell takes for anything but a path.
-    fn named(path: &str) -> Option<RemoteDirectory> {
+    /// One that the other system names, in two words; only what no shell takes for anything but
+    /// that.
+    fn named(words: &str) -> Option<RemoteDirectory> {
+        let (path, nonce) = words.trim().split_once(' ')?;
         let (base, name) = path.rsplit_once('/')?;
         let tame = is_tame_path(base) && name.strip_prefix(PREFIX).is_some_and(is_id);
-        tame.then(|| RemoteDirectory { path: path.to_owned() })
+        let (path, nonce) = (path.to_owned(), nonce.to_owned());
+        (tame && (nonce == "-" || is_id(&nonce))).then_some(RemoteDirectory { path, nonce })
     }
 
     /// What a person calls the run.
@@ -39,7 +57,19 @@ impl RemoteDirectory {
 
     /// The command that asks punctual over there for something.
     pub(crate) fn command(&self, word: &str, more: impl fmt::Display) -> String {
-        format!("{0}/punctual {ARGUMENT} {word} {0} {more}", self.path)
+        self.inside(&format!("./punctual {ARGUMENT} {word} {} {more}", self.path))
+    }
+
+    /// A script that goes on in the directory, if it is still the one that was made. What others
+    /// put in its place is not entered, and nothing in it runs. The program is not started by
+    /// `exec`: bash makes an absolute path of its relative one.
+    fn inside(&self, script: &str) -> String {
+        let RemoteDirectory { path, nonce } = self;
+        format!(
+            "sh -c '{JUDGES}cd -P {path} || exit 127; nonce; test \"$PWD:$n\" = {path}:{nonce} && \
+             own || {{ echo {path} is not the directory that punctual made, nothing in it was run: \
+             $(ls -ldn .) >&2; exit {NOT_OURS}; }}; {script}'"
+        )
     }
 }
 
@@ -53,19 +83,40 @@ fn is_id(id: &str) -> bool {
     (1..=32).contains(&id.len()) && id.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
+/// Where a directory is tried, in this order: nobody else may be able to write there. That of the
+/// login, /run/user/UID, comes last: it is removed with the user's last session.
 fn bases(connection: &Connection) -> Result<Vec<String>, SshError> {
-    match &connection.system.temporary {
-        None => Ok(BASES.map(str::to_owned).to_vec()),
-        Some(path) if is_tame_path(path) => Ok(vec![path.clone()]),
-        Some(path) => Err(SshError::new(
-            Trouble::Remote,
-            format!(
-                "$TMPDIR on {} is {path:?}: set it to an absolute path of letters, digits and / . \
-                 _ + = @ -",
-                connection.to()
-            ),
-        )),
+    let system = &connection.system;
+    if let Some(path) = &system.temporary {
+        return match is_tame_path(path) {
+            true => Ok(vec![path.clone()]),
+            false => Err(SshError::new(
+                Trouble::Remote,
+                format!(
+                    "$TMPDIR on {} is {path:?}: set it to an absolute path of letters, digits and \
+                     / . _ + = @ -",
+                    connection.to()
+                ),
+            )),
+        };
     }
+    let home = Some(&system.home).filter(|home| is_tame_path(home) && *home != "/");
+    let home = home.map(|home| format!("{}{CACHE}", home.trim_end_matches('/')));
+    let run = system.is_root.then(|| "/run".to_owned());
+    let login = format!("/run/user/{}", system.uid);
+    Ok(home.into_iter().chain(run).chain(Some(login).filter(|path| is_tame_path(path))).collect())
+}
+
+/// The one of the bases that is made where it is missing.
+const CACHE: &str = "/.cache";
+
+/// What no other directory has.
+fn new_nonce() -> Result<String, SshError> {
+    let source = Path::new("/dev/urandom");
+    let mut bytes = [0; 16];
+    let read = File::open(source).and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(SshError::local("read", source))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Sends the program into a new directory, has it verified there and its supervisor started. What
@@ -73,18 +124,24 @@ fn bases(connection: &Connection) -> Result<Vec<String>, SshError> {
 pub(crate) fn make(connection: &Connection, binary: &Binary) -> Result<RemoteDirectory, SshError> {
     let digest =
         files::digest_of(binary.bytes.as_slice()).map_err(SshError::local("read", &binary.path))?;
+    let nonce = new_nonce()?;
     let mut refused = Vec::new();
     for base in bases(connection)? {
-        let output = run_command(connection, &script(&base, &digest), &binary.bytes)?;
+        let output = run_command(connection, &script(&base, &nonce, &digest), &binary.bytes)?;
         let answer = String::from_utf8_lossy(&output.stdout);
         let placed = answer
             .lines()
-            .find_map(|line| RemoteDirectory::named(line.trim().strip_prefix("punctual-placed ")?));
+            .find_map(|line| RemoteDirectory::named(line.strip_prefix("punctual-placed ")?));
         if let Some(directory) = placed.filter(|_| output.status.success()) {
             return Ok(directory);
         }
         let stderr = last_lines(&output.stderr);
         let why = match output.status.code() {
+            Some(0) => format!("{base} is a directory of another name, with unusual signs"),
+            Some(60) => format!(
+                "{base}, or a directory above it, can be changed by other users ({stderr}): `chmod \
+                 go-w` it, or take another"
+            ),
             Some(61) => format!("cannot create a directory in {base}: {stderr}"),
             Some(62) => {
                 format!(
@@ -116,7 +173,10 @@ pub(crate) fn version(
     connection: &Connection,
     directory: &RemoteDirectory,
 ) -> Result<String, SshError> {
-    let output = run_command(connection, &format!("{}/punctual --version", directory.path), &[])?;
+    let output = run_command(connection, &directory.inside("./punctual --version"), &[])?;
+    if let Some(why) = gone(connection, output.status.code(), &output.stderr) {
+        return Err(why);
+    }
     let answer = String::from_utf8_lossy(&output.stdout);
     let line = answer.lines().rev().find(|line| line.starts_with("punctual "));
     Ok(line.map_or_else(
@@ -125,14 +185,28 @@ pub(crate) fn version(
     ))
 }
 
+/// What the exit code of a command in a run's directory says about that one.
+pub(crate) fn gone(connection: &Connection, code: Option<i32>, stderr: &[u8]) -> Option<SshError> {
+    let why = match code {
+        Some(126 | 127) => "the system was restarted, or the run was removed".to_owned(),
+        Some(NOT_OURS) => last_lines(stderr),
+        _ => return None,
+    };
+    let message = format!("the run is no longer on {}: {why}", connection.to());
+    Some(SshError::new(Trouble::Gone, message))
+}
+
 /// Whatever of it fails, the trap removes the directory; in the end the supervisor answers for it.
-fn script(base: &str, digest: &str) -> String {
+fn script(base: &str, nonce: &str, digest: &str) -> String {
+    let make = if base.ends_with(CACHE) { format!("mkdir -p {base}; ") } else { String::new() };
     format!(
-        "sh -c 'umask 077; d=$(mktemp -d {base}/{PREFIX}XXXXXXXXXX) || exit 61; trap \"rm -rf \
-         $d\" EXIT; trap \"exit 68\" HUP INT TERM; cat >$d/punctual || exit 62; s=$(sha256sum \
-         <$d/punctual) || exit 63; test \"${{s%% *}}\" = {digest} || exit 64; chmod 700 \
-         $d/punctual || exit 65; $d/punctual --version || exit 66; $d/punctual {ARGUMENT} begin \
-         $d || exit 67; trap - EXIT; echo punctual-placed $d'"
+        "sh -c 'umask 077; {JUDGES}{make}cd -P {base} || exit 61; private || {{ echo $PWD is $(ls \
+         -ldn .) >&2; exit 60; }}; d=$(mktemp -d ./{PREFIX}XXXXXXXXXX) || exit 61; cd -P $d || \
+         exit 61; own || exit 61; trap \"cd -P .. && rm -rf $d\" EXIT; trap \"exit 68\" HUP INT \
+         TERM; echo {nonce} >nonce || exit 62; cat >punctual || exit 62; s=$(sha256sum <punctual) \
+         || exit 63; test \"${{s%% *}}\" = {digest} || exit 64; chmod 700 punctual || exit 65; \
+         ./punctual --version || exit 66; ./punctual {ARGUMENT} begin \"$PWD\" || exit 67; trap - \
+         EXIT; echo punctual-placed \"$PWD\" {nonce}'"
     )
 }
 
@@ -185,14 +259,7 @@ pub struct Leftover {
 pub fn leftovers(connection: &Connection) -> Result<Vec<Leftover>, SshError> {
     let mut found = Vec::new();
     for base in bases(connection)? {
-        // Anybody can make a directory of that name in /tmp: only one's own is looked into, and
-        // nothing else is run.
-        let script = format!(
-            "sh -c 'for d in {base}/{PREFIX}*; do test -L \"$d\" && continue; test -d \"$d\" || \
-             continue; test -O \"$d\" || continue; echo \"punctual-found $d\"; \"$d/punctual\" \
-             {ARGUMENT} status \"$d\" 2>/dev/null || echo; done; exit 0'"
-        );
-        let output = run_command(connection, &script, &[])?;
+        let output = run_command(connection, &listing(&base), &[])?;
         let answer = String::from_utf8_lossy(&output.stdout).into_owned();
         let mut lines = answer.lines();
         while let Some(line) = lines.next() {
@@ -205,6 +272,17 @@ pub fn leftovers(connection: &Connection) -> Result<Vec<Leftover>, SshError> {
         }
     }
     Ok(found)
+}
+
+/// Lists what this user made, and runs nothing else. A base that is not his alone has none.
+fn listing(base: &str) -> String {
+    format!(
+        "sh -c '{JUDGES}cd -P {base} 2>/dev/null && private || exit 0; for d in {PREFIX}*; do cd \
+         -P \
+         \"$b/$d\" 2>/dev/null && test \"$PWD\" = \"$b/$d\" && own || continue; nonce; echo \
+         \"punctual-found $PWD $n\"; ./punctual {ARGUMENT} status \"$PWD\" 2>/dev/null || echo; \
+         done; exit 0'"
+    )
 }
 
 fn leftover(directory: RemoteDirectory, status: &str) -> Leftover {
@@ -237,12 +315,7 @@ pub(crate) fn find(connection: &Connection, id: &str) -> Result<RemoteDirectory,
 
 /// Ends the run if it still runs, as Ctrl-C does, and removes everything of it.
 pub fn clean(connection: &Connection, run: &Leftover) -> Result<(), SshError> {
-    let path = &run.directory.path;
-    let script = format!(
-        "sh -c '{} || test -x {path}/punctual && exit 70; rm -rf {path}'",
-        run.directory.command("remove", "&& exit 0")
-    );
-    let output = run_command(connection, &script, &[])?;
+    let output = run_command(connection, &removing(&run.directory), &[])?;
     match output.status.success() {
         true => Ok(()),
         false => Err(SshError::new(
@@ -257,36 +330,14 @@ pub fn clean(connection: &Connection, run: &Leftover) -> Result<(), SshError> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_tame_paths_are_taken() {
-        let directory = RemoteDirectory::named("/tmp/punctual-ssh-aB3").unwrap();
-        assert_eq!(
-            (directory.id(), directory.command("attach", 7).as_str()),
-            ("aB3", "/tmp/punctual-ssh-aB3/punctual __remote attach /tmp/punctual-ssh-aB3 7")
-        );
-        for path in [
-            "punctual-ssh-a",
-            "/tmp/other",
-            "/tmp/punctual-ssh-",
-            "/tmp/punctual-ssh-a;b",
-            "/t mp/punctual-ssh-a",
-            "/tmp/$(x)/punctual-ssh-a",
-            "/tmp/punctual-ssh-a/..",
-        ] {
-            assert_eq!(RemoteDirectory::named(path), None, "{path}");
-        }
-    }
-
-    #[test]
-    fn scripts_are_one_line_in_single_quotes() {
-        let script = script("/tmp", &"0".repeat(64));
-        assert!(
-            !script.contains(['\n', '\\', '!']) && script.matches('\'').count() == 2,
-            "{script}"
-        );
-    }
+fn removing(directory: &RemoteDirectory) -> String {
+    let path = &directory.path;
+    directory.inside(&format!(
+        "./punctual {ARGUMENT} remove {path} && exit 0; test -x punctual && exit 70; cd -P .. && \
+         rm -rf ./{PREFIX}{}",
+        directory.id()
+    ))
 }
+
+#[cfg(test)]
+mod tests;

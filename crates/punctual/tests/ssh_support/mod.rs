@@ -205,12 +205,13 @@ impl Sshd {
             fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.listener.id())).unwrap();
         self.listener.kill().unwrap();
         self.listener.wait().unwrap();
-        let sessions = children.split_whitespace().filter_map(|pid| pid.parse().ok());
-        let runs = processes_with(&self.tmp().display().to_string());
-        for pid in sessions.chain(runs) {
-            let mut kill = Command::new("kill");
-            let _ = kill.args(["-KILL", &pid.to_string()]).stderr(Stdio::null()).status();
-        }
+        children.split_whitespace().filter_map(|pid| pid.parse().ok()).for_each(kill_at_once);
+        self.end_runs();
+    }
+
+    /// Everything that runs over there ends at once.
+    pub fn end_runs(&self) {
+        processes_with(&self.tmp().display().to_string()).into_iter().for_each(kill_at_once);
     }
 
     /// Whether nothing is left: no file, no process.
@@ -231,11 +232,10 @@ impl Drop for Sshd {
         let _ = self.listener.kill();
         let _ = self.listener.wait();
         // Of a test that failed.
-        processes_with(&self.tmp().display().to_string()).iter().for_each(|pid| {
-            let _ = Command::new("kill")
-                .args(["-KILL", &pid.to_string()])
-                .stderr(Stdio::null())
-                .status();
-        });
+        self.end_runs();
     }
+}
+
+fn kill_at_once(pid: i32) {
+    let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).stderr(Stdio::null()).status();
 }

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -57,7 +57,7 @@ fn wait_for_request(directory: &RunDirectory) -> io::Result<Option<RunRequest>> 
 /// Runs it to its end and says how that was.
 fn run(directory: &RunDirectory, request: &RunRequest) -> io::Result<String> {
     fs::write(directory.file("reserve"), vec![1; RESERVE])?;
-    let mut command = Command::new(directory.file("punctual"));
+    let mut command = directory.program();
     command
         .args(["run", "--output"])
         .arg(directory.file("bundle"))

@@ -1,7 +1,7 @@
 //! One connection's share of following a run.
 
 use super::super::client::Connection;
-use super::super::staging::{RemoteDirectory, last_lines};
+use super::super::staging::{self, RemoteDirectory, last_lines};
 use super::super::wire::{self, Frame, Kind};
 use super::incoming::Incoming;
 use super::{Ended, RemoteResult, SshError, Trouble, Watch};
@@ -219,16 +219,12 @@ impl<'a> Line<'a> {
         if matches!(code, None | Some(255)) {
             return self.connection.lost();
         }
-        if matches!(code, Some(126 | 127)) {
-            let message = format!(
-                "the run is no longer on {}: the system was restarted, or the run was removed",
-                self.connection.to()
-            );
-            return SshError::new(Trouble::Gone, message);
-        }
         let mut log = Vec::new();
         if let Some(stderr) = self.child.stderr.take() {
             let _ = stderr.take(64 << 10).read_to_end(&mut log);
+        }
+        if let Some(gone) = staging::gone(self.connection, code, &log) {
+            return gone;
         }
         match why.filter(|_| log.is_empty()) {
             Some(why) => self.failed(why),
