@@ -381,6 +381,7 @@ fn guest_with_6_1_and_version_2() {
 }
 
 #[test]
+#[ignore = "takes long; ./x test --all"]
 fn guest_with_6_12_and_version_2() {
     in_a_guest("debian:6.12", "");
 }

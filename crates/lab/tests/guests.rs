@@ -346,6 +346,7 @@ fn an_arm64_guest_boots_and_its_virtual_time_repeats() {
 }
 
 #[test]
+#[ignore = "takes long; ./x test --all"]
 fn a_raspberry_pi_brings_its_results_on_a_card_and_its_virtual_time_repeats() {
     let Some(mut guest) = testing::guest_for(Arch::Arm64, STANDARD) else { return };
     guest.board = Board::Raspi3b;

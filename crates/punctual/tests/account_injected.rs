@@ -142,6 +142,7 @@ const FIFO: &str = "policy = 'fifo'\npriority = 80\nduration = '1s'\n";
 const EXPLAIN: &str = "[explain]\nworst = 0\n";
 
 #[test]
+#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
 fn on_any_clock_and_however_it_sleeps_the_hog_is_blamed() {
     let Some(arena) = arena("on_any_clock_and_however_it_sleeps_the_hog_is_blamed") else { return };
     let ways = [
@@ -172,6 +173,7 @@ fn on_any_clock_and_however_it_sleeps_the_hog_is_blamed() {
 
 /// It is woken on one CPU and may run on the other: a hog on both is to blame wherever it waits.
 #[test]
+#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
 fn a_thread_that_wanders_is_followed() {
     let Some(arena) = arena("a_thread_that_wanders_is_followed") else { return };
     let cpus = [arena.cpu - 1, arena.cpu];
@@ -217,6 +219,7 @@ fn stop_and_let_go_on(pid: i32) {
 /// What it was stopped for is nobody's delay of the timer: a stopped thread waits for who lets it
 /// go on.
 #[test]
+#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
 fn a_stopped_thread_waits_and_no_cpu_is_blamed() {
     let Some(arena) = arena("a_stopped_thread_waits_and_no_cpu_is_blamed") else { return };
     let how = "policy = 'fifo'\npriority = 80\nduration = '2s'\n";
@@ -252,6 +255,7 @@ impl Drop for Ended {
 /// A task of the group uses its quota up on the CPU of the measured thread, which is in the group
 /// too; a task outside of it has the CPU meanwhile.
 #[test]
+#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
 fn a_groups_quota_is_named_although_others_run() {
     let test = "a_groups_quota_is_named_although_others_run";
     let Some(arena) = arena(test) else { return };

@@ -220,6 +220,7 @@ fn a_spinner_has_no_cycles() {
 }
 
 #[test]
+#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
 fn a_task_of_higher_priority_is_named() {
     let Some(summary) = summary("hog", &[]) else { return };
     let culprits = &measure(&summary, "periodic")["notes"]["tables"][0];
@@ -489,6 +490,7 @@ fn wrong_requests_start_nothing() {
 }
 
 #[test]
+#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
 fn cyclictest_prints_the_same() {
     let Some(place) = compiled().filter(|_| has_program("cyclictest", "rt-tests")) else { return };
     let command = ["cyclictest", "-m", "-p95", "-i1000", "-l3000", "-v"];

@@ -137,14 +137,17 @@ fn a_run_is_replayed_and_explained_by_function() {
     assert_eq!(sections["run"]["digest"], summary["digest"]);
     let off = sections["preemption_disabled"].as_array().expect("sections");
     assert!(off.iter().any(|section| section["function"] == "schedule"), "{off:#?}");
-    // Those of the whole run have those of the worst samples among them; both are marked within a
-    // few instructions of each other.
+    // Those of the whole run have those of the worst samples among them; what marks both is a few
+    // per cent apart at most.
     let waits = sections["not_preempted"].as_array().expect("sections");
     let longest = waits.iter().filter_map(|section| section["longest"].as_u64()).max();
     let parts = worst.iter().flat_map(|sample| sample["parts"].as_array().expect("parts"));
     let parts = parts.filter(|part| part["kind"] == "not-preempted");
     let part = parts.filter_map(|part| part["instructions"].as_u64()).max();
-    assert!(longest.map(|longest| longest + 200) >= part, "{part:?} {waits:#?}");
+    assert!(
+        longest.map(|longest| longest * 10) >= part.map(|part| part * 9),
+        "{part:?} {waits:#?}"
+    );
 
     // The same experiment on the same kernel is the same run: no instruction differs.
     let same = format!("{KERNEL},binary={}", binary.display());
@@ -201,6 +204,7 @@ fn a_run_is_replayed_and_explained_by_function() {
 /// A kernel module disables interrupts, and then preemption, until 300 µs are over: virtual time
 /// counts instructions, so that the length of both sections is known to a turn of its loop.
 #[test]
+#[ignore = "takes long; ./x test --all"]
 fn sections_of_known_length_are_found_by_function() {
     const NS: u64 = 300_000;
     let Some(kernel) = testing::or_skip(Kernel::by_name(KERNEL, Arch::Amd64)) else { return };
@@ -255,6 +259,7 @@ fn sections_of_known_length_are_found_by_function() {
 }
 
 #[test]
+#[ignore = "takes long; ./x test --all"]
 fn a_search_finds_a_known_cause_and_how_to_show_it_again() {
     let binary = testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual")));
     if testing::or_skip(Kernel::by_name(KERNEL, Arch::Amd64)).is_none()

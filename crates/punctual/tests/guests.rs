@@ -146,6 +146,7 @@ fn a_6_1_kernel_gives_a_cpu_to_real_time_and_back() {
 }
 
 #[test]
+#[ignore = "takes long; ./x test --all"]
 fn a_6_12_rt_kernel_gives_a_cpu_to_real_time_and_back() {
     let Some(result) = of(&REAL_TIME, "a_6_12_rt_kernel_gives_a_cpu_to_real_time_and_back") else {
         return;
@@ -242,6 +243,7 @@ fn an_experiment_in_version_2_measures_in_and_out_of_its_partition() {
 }
 
 #[test]
+#[ignore = "takes long; ./x test --all"]
 fn an_experiment_on_a_real_time_kernel_measures_in_and_out_of_its_partition() {
     let test = "an_experiment_on_a_real_time_kernel_measures_in_and_out_of_its_partition";
     let Some(result) = of(&REAL_TIME, test) else { return };

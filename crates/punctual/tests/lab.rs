@@ -50,8 +50,9 @@ fn a_plan_lists_the_cells_and_starts_nothing() {
 fn cells_are_run_once_and_the_rest_when_asked_for() {
     let place = Place::with("");
     place.write("lab.toml", LAB.as_bytes());
-    let run =
-        |more: &[&str]| place.alone(&[&["lab", "run", "lab.toml", "-o", "small"], more].concat());
+    let run = |more: &[&str]| {
+        place.punctual(&[&["lab", "run", "lab.toml", "-o", "small"], more].concat())
+    };
     let first = run(&["--junit", "lab.xml"]);
     assert_eq!(first.status.code(), Some(0), "{}", text(&first));
     let lab = document(&place, "small");
@@ -184,7 +185,7 @@ fn ctrl_c_ends_what_runs_and_the_same_command_goes_on() {
     assert!(text(&ended).contains("run the same command again"), "{}", text(&ended));
     assert_eq!(processes_with(&mark), [0i32; 0], "nothing runs on");
     assert_eq!(document(&place, &mark)["finished"], false);
-    let whole = place.alone(&["lab", "run", "lab.toml", "-o", &mark]);
+    let whole = place.punctual(&["lab", "run", "lab.toml", "-o", &mark]);
     assert_eq!(whole.status.code(), Some(0), "{}", text(&whole));
     assert_eq!(document(&place, &mark)["finished"], true);
 }

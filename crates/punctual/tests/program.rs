@@ -14,7 +14,7 @@ fn can_measure() -> bool {
 
 fn run(place: &Place, more: &[&str]) -> Output {
     let run = ["run", "--quiet", "experiment.toml", "--output", "bundle"];
-    place.alone(&[&run[..], more].concat())
+    place.punctual(&[&run[..], more].concat())
 }
 
 fn series<'v>(phase: &'v Value, name: &str) -> &'v Value {
@@ -66,6 +66,7 @@ require = ["wakeup max < 1h"]
 "#;
 
 #[test]
+#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
 fn cyclictest_prints_the_same_in_both_phases() {
     if !can_measure() {
         return;

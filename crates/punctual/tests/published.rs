@@ -63,6 +63,7 @@ fn measured() -> (Vec<Value>, String) {
 }
 
 #[test]
+#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
 fn published_shapes_come_out() {
     const TIMES: usize = 3;
     let mut open = ANYWHERE.to_vec();

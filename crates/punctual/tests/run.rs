@@ -129,7 +129,7 @@ fn requirements_decide_the_exit_code() {
     ] {
         let place =
             Place::with(&experiment(&format!("samples = 100\nrequire = [\"{require}\"]"), ""));
-        let ran = place.alone(&[
+        let ran = place.punctual(&[
             "run",
             "-q",
             "experiment.toml",

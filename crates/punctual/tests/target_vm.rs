@@ -279,6 +279,7 @@ fn what_cannot_be_is_refused_before_anything_boots() {
 /// Tasks that wait by yielding must let a grace period of RCU end while perf counts are set up,
 /// which PREEMPT_RT needs ktimers for.
 #[test]
+#[ignore = "takes long; ./x test --all"]
 fn a_real_time_pair_that_sleeps_ends_on_one_cpu_with_preempt_rt() {
     if !can_boot() {
         return;
@@ -306,6 +307,7 @@ fn raspberry_pi() -> Option<String> {
 }
 
 #[test]
+#[ignore = "takes long; ./x test --all"]
 fn a_raspberry_pi_measures_and_repeats() {
     let Some(target) = raspberry_pi() else { return };
     // The shell is Debian's for arm64: this machine's own cannot run there.
@@ -324,6 +326,7 @@ fn a_raspberry_pi_measures_and_repeats() {
 }
 
 #[test]
+#[ignore = "takes long; ./x test --all"]
 fn a_raspberry_pi_that_is_interrupted_brings_what_it_has() {
     let Some(target) = raspberry_pi() else { return };
     let place =

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Place, eventually, has_program, is_root, kill, text};
+use common::{Place, eventually, has_program, is_root, kill, punctual, text};
 use std::process::{Child, Command, Output, Stdio};
 
 /// A timer whose requirement any run fulfils.
@@ -14,16 +14,8 @@ fn experiment(length: &str, rest: &str) -> String {
     )
 }
 
-/// A run in a network namespace of its own, where that is to be had: what other tests measure is
-/// not seen.
 fn start(place: &Place) -> Child {
-    let own = Command::new("unshare").args(["--net", "true"]).stderr(Stdio::null()).status();
-    let own = own.is_ok_and(|status| status.success());
-    let binary = env!("CARGO_BIN_EXE_punctual");
-    let mut command = if own { Command::new("unshare") } else { Command::new(binary) };
-    if own {
-        command.args(["--net", binary]);
-    }
+    let mut command = punctual();
     command.args([
         "run",
         "--quiet",
@@ -261,7 +253,6 @@ fn an_interrupted_run_decides_no_requirement_that_is_not_violated() {
     for (require, code) in [("max < 100s", 4), ("max < 1ns", 3)] {
         let text_of = experiment("duration = \"10min\"", "").replace("max < 100s", require);
         let place = Place::with(&text_of);
-        // As another user's, `unshare` would stand between: the signal goes to punctual itself.
         let child = place.start();
         measuring(&place);
         kill(child.id(), "INT");

@@ -25,7 +25,7 @@ const COMMAND: &str = "echo $PUNCTUAL_SERIES/$PUNCTUAL_VALUE/$PUNCTUAL_LIMIT >>r
 fn the_command_runs_once_while_the_run_goes_on_and_its_exit_status_is_reported() {
     let place = Place::with(&experiment("max < 1ns", ""));
     let run = ["run", "-q", "experiment.toml", "-o", "bundle", "--on-violation", COMMAND];
-    let ran = place.alone(&run);
+    let ran = place.punctual(&run);
     assert_eq!(ran.status.code(), Some(3), "{}", text(&ran));
     let written = std::fs::read_to_string(place.path().join("ran")).expect("it ran");
     let lines: Vec<&str> = written.lines().collect();
@@ -48,7 +48,7 @@ fn the_command_runs_once_while_the_run_goes_on_and_its_exit_status_is_reported()
 fn without_a_violation_nothing_runs() {
     let place = Place::with(&experiment("max < 1000s", ""));
     let run = ["run", "-q", "experiment.toml", "-o", "bundle", "--on-violation", COMMAND];
-    let ran = place.alone(&run);
+    let ran = place.punctual(&run);
     assert!(!place.path().join("ran").exists(), "{}", text(&ran));
     for id in ["on-violation", "on-violation-failed"] {
         assert!(findings(&place, id).is_empty());
@@ -61,7 +61,7 @@ fn what_the_end_shows_runs_it_too() {
     let file = experiment("count > 1000000", "[experiment]\non_violation = 'touch ran'\n")
         .replace("4s", "200ms");
     let place = Place::with(&file);
-    let ran = place.alone(&["run", "-q", "experiment.toml", "-o", "bundle"]);
+    let ran = place.punctual(&["run", "-q", "experiment.toml", "-o", "bundle"]);
     assert_eq!(ran.status.code(), Some(3), "{}", text(&ran));
     assert!(place.path().join("ran").exists());
     assert_eq!(findings(&place, "on-violation").len(), 1);
@@ -72,7 +72,7 @@ fn a_latency_above_stop_above_runs_it() {
     let file = experiment("count > 0", "stop_above = \"1ns\"\n");
     let place = Place::with(&file);
     let run = ["run", "-q", "experiment.toml", "-o", "bundle", "--on-violation", COMMAND];
-    let ran = place.alone(&run);
+    let ran = place.punctual(&run);
     assert_eq!(ran.status.code(), Some(3), "{}", text(&ran));
     let printed = std::fs::read_to_string(place.bundle().join("on-violation.log"));
     assert_eq!(printed.expect("its output"), "max <= 1ns\n");
@@ -87,7 +87,7 @@ fn the_window_of_the_worst_sample_is_kept_before_it_runs() {
     let command = "ls $PUNCTUAL_BUNDLE/windows/*.window >windows";
     let run =
         ["run", "-q", "--explain", "experiment.toml", "-o", "bundle", "--on-violation", command];
-    let ran = place.alone(&run);
+    let ran = place.punctual(&run);
     assert_eq!(ran.status.code(), Some(3), "{}", text(&ran));
     let windows = std::fs::read_to_string(place.path().join("windows")).expect("it ran");
     assert!(windows.lines().count() > 0);

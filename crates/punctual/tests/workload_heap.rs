@@ -122,6 +122,7 @@ fn pages_follow_what_is_touched() {
 }
 
 #[test]
+#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
 fn touching_costs_more_than_not_touching_and_time_follows_the_pages_of_a_list() {
     let place = Place::with("");
     let untouched = measured(

@@ -142,6 +142,7 @@ fn every_lock_excludes_and_gives_pi() {
 }
 
 #[test]
+#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
 fn a_shared_sum_is_slower_with_far_more_futex_calls_and_switches() {
     let place = Place::with("");
     let variant = |sums: &str| {

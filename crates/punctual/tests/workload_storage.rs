@@ -147,6 +147,7 @@ fn another_thread_writes_whole_batches() {
 }
 
 #[test]
+#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
 fn forced_writes_are_slower_than_buffered_ones() {
     let (place, directory) = (Place::with(""), directory());
     let median = |mode: &str| {

@@ -8,6 +8,7 @@ use punctual_testing::Steal;
 const TICK: f64 = 1e7;
 
 #[test]
+#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
 fn what_the_hypervisor_takes_is_a_part_of_its_own() {
     let Some(place) = compiled() else { return };
     let steal = Steal::begin(0);

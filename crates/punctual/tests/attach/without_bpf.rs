@@ -65,6 +65,7 @@ fn without_bpf_a_timerfd_that_expired_before_it_was_read() {
 }
 
 #[test]
+#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
 fn without_bpf_cyclictest_prints_the_same() {
     let Some(place) = compiled().filter(|_| has_program("cyclictest", "rt-tests")) else { return };
     let command = ["cyclictest", "-m", "-p95", "-i1000", "-l3000", "-v"];

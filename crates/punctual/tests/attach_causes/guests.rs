@@ -102,6 +102,7 @@ fn on_an_old_kernel() {
 }
 
 #[test]
+#[ignore = "takes long; ./x test --all"]
 fn on_a_real_time_kernel() {
     causes_are_named_on("debian:6.12-rt");
 }

@@ -45,20 +45,6 @@ impl Place {
             .output()
             .expect("punctual starts")
     }
-    /// The same where no other test's measurement is seen: two on one CPU make what is required
-    /// invalid. Without the right to a network namespace it is seen all the same.
-    pub fn alone(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new("unshare");
-        command
-            .args(["--net", env!("CARGO_BIN_EXE_punctual")])
-            .args(arguments)
-            .current_dir(self.path());
-        let own = Command::new("unshare").args(["--net", "true"]).stderr(Stdio::null()).status();
-        match own.is_ok_and(|status| status.success()) {
-            true => command.stdin(Stdio::null()).output().expect("punctual starts"),
-            false => self.punctual(arguments),
-        }
-    }
     /// `punctual run --quiet` of the experiment into `bundle`.
     pub fn run(&self) -> Output {
         self.punctual(&["run", "--quiet", "experiment.toml", "--output", "bundle"])

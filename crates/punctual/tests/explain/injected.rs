@@ -58,25 +58,26 @@ impl Arena {
         Some(output)
     }
 
-    /// `punctual explain bundle --json ARGS…`. Whatever they are, parts add up and follow one
-    /// another.
+    /// `punctual explain bundle --json ARGS…`
     pub fn explained(&self, arguments: &[&str]) -> Value {
         let output = self.place.punctual(&[&["explain", "bundle", "--json"], arguments].concat());
         assert_eq!(output.status.code(), Some(0), "{}", text(&output));
         let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-        for sample in document["samples"].as_array().unwrap() {
-            let mut at = sample["at"].as_i64().unwrap();
-            for part in sample["parts"].as_array().unwrap() {
-                assert_eq!(part["from"].as_i64(), Some(at), "{sample}");
-                at += part["ns"].as_i64().unwrap();
-            }
-            assert_eq!(
-                at - sample["at"].as_i64().unwrap(),
-                sample["latency_ns"].as_i64().unwrap(),
-                "{sample}"
-            );
-        }
+        assert_adds_up(&document);
         document
+    }
+}
+
+/// Whatever they are, parts add up and follow one another.
+pub fn assert_adds_up(document: &Value) {
+    for sample in document["samples"].as_array().unwrap() {
+        let mut at = sample["at"].as_i64().unwrap();
+        for part in sample["parts"].as_array().unwrap() {
+            assert_eq!(part["from"].as_i64(), Some(at), "{sample}");
+            at += part["ns"].as_i64().unwrap();
+        }
+        let latency = at - sample["at"].as_i64().unwrap();
+        assert_eq!(latency, sample["latency_ns"].as_i64().unwrap(), "{sample}");
     }
 }
 

@@ -85,6 +85,7 @@ fn together(
 }
 
 #[test]
+#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
 fn without_the_kernels_types_the_same_is_told() {
     let (Some(typed), Some(untyped)) = (started(Backend::Btf), started(Backend::Tracepoint)) else {
         return;
@@ -155,6 +156,7 @@ fn sleep_by_the_wall() {
 }
 
 #[test]
+#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
 fn without_the_kernels_types_other_clocks_are_told_on_the_monotonic_one() {
     let (Some(typed), Some(untyped)) = (started(Backend::Btf), started(Backend::Tracepoint)) else {
         return;

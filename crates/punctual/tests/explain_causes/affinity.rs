@@ -1,0 +1,55 @@
+//! Two measured threads on one CPU: the one waits for the other.
+
+use crate::case::{Case, judge};
+use crate::injected::arena;
+use serde_json::{Value, json};
+
+const NAME: &str = "affinity";
+
+/// The second one works 10 ms at a time, and the first has no higher priority.
+fn measure() -> Option<Case> {
+    let arena = arena(NAME)?;
+    let cpu = arena.cpu;
+    let text = format!(
+        "[[measure]]\nname = 'waiting'\nkind = 'timer'\ncpus = '{cpu}'\npriority = 80\nduration = \
+         '2s'\n[[measure]]\nname = 'working'\nkind = 'syscall'\ncpus = '{cpu}'\npriority = \
+         80\nduration = '2s'\n"
+    );
+    arena.place.write("experiment.toml", text.as_bytes());
+    arena.measure(NAME, &["run", "experiment.toml"])?;
+    let waiting = meta(&arena.place, "waiting")["name"].clone();
+    let working = meta(&arena.place, "working")["tid"].clone();
+    Some(Case::measured(NAME, arena.place, json!({ "judged": waiting, "working": working })))
+}
+
+#[test]
+fn a_measured_thread_that_waits_for_another_one_names_it() {
+    is_named(&Case::recorded(NAME));
+}
+
+#[test]
+#[ignore = "a score: on a busy machine others cause it; ./x test --all"]
+fn a_measured_thread_that_waits_for_another_one_names_it_here() {
+    measure().iter().for_each(is_named);
+}
+
+fn is_named(case: &Case) {
+    let waiting = case.truth("judged").as_str().unwrap();
+    let document = case.explained(&["--series", waiting, "--min-latency", "1ms"]);
+    let late: Vec<&Value> = document["samples"].as_array().unwrap().iter().collect();
+    let working = case.truth("working").as_u64();
+    assert!(working.is_some());
+    judge(case, &late, 10, |part| part["cause"] == "runqueue" && part["tid"].as_u64() == working);
+}
+
+/// What the bundle says of the one series of a measure.
+fn meta(place: &crate::common::Place, measure: &str) -> Value {
+    let files = std::fs::read_dir(place.bundle().join("phases/000"))
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path());
+    let metas = files.filter(|path| path.to_string_lossy().ends_with(".meta.json"));
+    let mut metas =
+        metas.map(|path| serde_json::from_slice::<Value>(&std::fs::read(path).unwrap()).unwrap());
+    metas.find(|meta| meta["measure"] == measure).unwrap()
+}

@@ -1,0 +1,180 @@
+//! A cause that a test made, with the truth beside the bundle: recorded once on a real kernel
+//! (fixtures/causes, where they are judged exactly), or measured here and now (`./x test --all`).
+
+use crate::common::{Place, punctual, text};
+use crate::injected::{assert_adds_up, assert_right};
+use punctual_bundle::Windows;
+use punctual_bundle::windows::SavedWindow;
+use punctual_core::MonotonicNs;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where a live test leaves what it measured, as fixtures: `fixtures/causes/record` sets it.
+const RECORD: &str = "PUNCTUAL_RECORD_CAUSES";
+
+/// A bundle and what is known of it.
+pub struct Case {
+    bundle: PathBuf,
+    truth: Value,
+    /// Its name, where it is a fixture.
+    recorded: Option<&'static str>,
+    /// What was measured now is removed with the case.
+    _place: Option<Place>,
+}
+
+impl Case {
+    /// The recorded one.
+    pub fn recorded(name: &'static str) -> Case {
+        let at = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/causes").join(name);
+        let truth = fs::read(at.join("truth.json")).unwrap_or_else(|why| panic!("{at:?}: {why}"));
+        let truth = serde_json::from_slice(&truth).expect("JSON");
+        Case { bundle: at.join("bundle"), truth, recorded: Some(name), _place: None }
+    }
+
+    /// What was measured in this place just now; kept as the fixture of this name where asked for.
+    pub fn measured(name: &str, place: Place, truth: Value) -> Case {
+        if let Some(fixtures) = std::env::var_os(RECORD) {
+            keep(&place.bundle(), &Path::new(&fixtures).join(name), &truth);
+        }
+        Case { bundle: place.bundle(), truth, recorded: None, _place: Some(place) }
+    }
+
+    /// `punctual WORDS… BUNDLE --json`, which must answer.
+    pub fn json(&self, command: &str, arguments: &[&str]) -> Value {
+        let report = self.run(command, &[&["--json"], arguments].concat());
+        serde_json::from_slice(&report.stdout)
+            .unwrap_or_else(|why| panic!("{why}: {}", text(&report)))
+    }
+
+    /// `punctual COMMAND BUNDLE ARGUMENTS…`
+    pub fn run(&self, command: &str, arguments: &[&str]) -> std::process::Output {
+        let mut punctual = punctual();
+        punctual.arg(command).arg(&self.bundle).args(arguments);
+        punctual.output().expect("punctual starts")
+    }
+
+    /// `punctual explain BUNDLE --json ARGUMENTS…`; the parts of each sample add up.
+    pub fn explained(&self, arguments: &[&str]) -> Value {
+        let document = self.json("explain", arguments);
+        assert_adds_up(&document);
+        document
+    }
+
+    /// When what the test made went on.
+    pub fn stretches(&self) -> Vec<(MonotonicNs, MonotonicNs)> {
+        let all = self.truth["stretches"].as_array().expect("stretches").iter();
+        let end = |of: &Value, at: usize| MonotonicNs(of[at].as_i64().expect("ns"));
+        all.map(|of| (end(of, 0), end(of, 1))).collect()
+    }
+
+    /// Another fact that the test knows.
+    pub fn truth(&self, key: &str) -> &Value {
+        &self.truth[key]
+    }
+}
+
+/// The truth of a case in which something went on in these stretches.
+pub fn stretches(all: &[(MonotonicNs, MonotonicNs)]) -> Value {
+    let all: Vec<[i64; 2]> = all.iter().map(|(from, to)| [from.0, to.0]).collect();
+    json!({ "stretches": all })
+}
+
+/// Each of these samples as a line, with the time that each cause took of it: what a recorded case
+/// must come out as, to the nanosecond.
+fn lines(samples: &[&Value]) -> String {
+    let line = |sample: &&Value| {
+        let mut parts: Vec<(String, i64)> = Vec::new();
+        for part in sample["parts"].as_array().expect("parts") {
+            let who = part["who"].as_str().map_or(String::new(), |who| format!(" by {who}"));
+            let cause = format!("{}{who}", part["cause"].as_str().expect("a cause"));
+            let ns = part["ns"].as_i64().expect("ns");
+            match parts.iter_mut().find(|(known, _)| *known == cause) {
+                Some((_, sum)) => *sum += ns,
+                None => parts.push((cause, ns)),
+            }
+        }
+        parts.sort_by_key(|(_, ns)| -ns);
+        let parts: Vec<String> = parts.iter().map(|(cause, ns)| format!("{ns} {cause}")).collect();
+        format!("{}: {}\n", sample["latency_ns"], parts.join(", "))
+    };
+    samples.iter().map(line).collect()
+}
+
+/// Windows of a series that a fixture keeps, its longest samples.
+const WINDOWS: usize = 14;
+
+/// Copies what a reader needs; nothing of the machine that recorded it.
+fn keep(bundle: &Path, to: &Path, truth: &Value) {
+    let _ = fs::remove_dir_all(to);
+    copy(bundle, &to.join("bundle"));
+    if let Some(mut kept) = Windows::open(&to.join("bundle")) {
+        kept.windows.sort_by_key(|window| window.head.due - window.head.woke);
+        let judged = truth["judged"].as_str();
+        let of = |window: &SavedWindow| judged.is_none_or(|name| window.head.series == name);
+        let (own, others): (Vec<_>, Vec<_>) = kept.windows.iter().partition(|window| of(window));
+        let surplus = own.into_iter().skip(WINDOWS).chain(others);
+        surplus.for_each(|window| fs::remove_file(window.path()).expect("a window"));
+    }
+    for names in ["windows/windows.json", "recording/recording.json"] {
+        rename_others(&to.join("bundle").join(names));
+    }
+    fs::write(to.join("truth.json"), format!("{truth:#}\n")).expect("the truth");
+}
+
+/// Beginnings of names that a fixture keeps: the kernel's threads, ours, and those of the tests.
+const KEPT: [&str; 18] = [
+    "kworker",
+    "ksoftirqd",
+    "migration",
+    "rcu",
+    "kcompactd",
+    "kthreadd",
+    "jbd2",
+    "loop",
+    "punctual",
+    "memfd:punctual",
+    "measure",
+    "rude-hog",
+    "mid-hog",
+    "spinner",
+    "ordinary",
+    "wakes-them-all",
+    "section::",
+    "storage::",
+];
+
+/// Other programs of the machine that recorded it are called `task`.
+fn rename_others(path: &Path) {
+    let Ok(text) = fs::read(path) else { return };
+    let mut document: Value = serde_json::from_slice(&text).expect("JSON");
+    let tasks = document["names"]["tasks"].as_object_mut().expect("tasks");
+    for task in tasks.values_mut() {
+        let name = task["comm"].as_str().unwrap_or_default();
+        if !KEPT.iter().any(|kept| name.starts_with(kept)) {
+            task["comm"] = "task".into();
+        }
+    }
+    fs::write(path, format!("{document:#}\n")).expect("the names");
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a directory");
+    for entry in fs::read_dir(from).expect("a directory").flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        match () {
+            () if ["environment.json", "check.json"].iter().any(|one| name == *one) => {}
+            () if path.is_dir() => copy(&path, &to.join(name)),
+            () => drop(fs::copy(&path, to.join(name)).expect("a copy")),
+        }
+    }
+}
+
+/// Nine tenths of the samples, and at least so many, are attributed to what is right; a recorded
+/// case comes out as it did before, to the nanosecond.
+pub fn judge(case: &Case, samples: &[&Value], at_least: usize, is_right: impl Fn(&Value) -> bool) {
+    assert_right(samples, at_least, is_right);
+    if let Some(name) = case.recorded {
+        insta::assert_snapshot!(name, lines(samples));
+    }
+}

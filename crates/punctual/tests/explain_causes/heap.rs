@@ -1,0 +1,73 @@
+//! First touches of memory from the heap: what takes their time happens in the process that
+//! allocates, not in punctual's own thread.
+
+use crate::case::{Case, judge};
+use crate::injected::arena;
+use serde_json::Value;
+
+const NAME: &str = "heap";
+
+fn measure() -> Option<Case> {
+    let arena = arena(NAME)?;
+    let cpu = arena.cpu.to_string();
+    let words = [
+        "measure",
+        "heap",
+        "--set",
+        "size=1MiB",
+        "--set",
+        "period=5ms",
+        "--set",
+        "fresh=true",
+        "--cpus",
+        &cpu,
+        "--priority",
+        "80",
+        "--duration",
+        "1s",
+    ];
+    arena.measure(NAME, &words)?;
+    Some(Case::measured(NAME, arena.place, serde_json::json!({ "judged": "heap/touch" })))
+}
+
+#[test]
+fn first_touches_of_the_heap_are_those_of_the_process_that_allocates() {
+    are_its_own(&Case::recorded(NAME));
+}
+
+#[test]
+#[ignore = "a score: on a busy machine others cause it; ./x test --all"]
+fn first_touches_of_the_heap_are_those_of_the_process_that_allocates_here() {
+    measure().iter().for_each(are_its_own);
+}
+
+fn are_its_own(case: &Case) {
+    let document = case.explained(&[]);
+    let touches = document["samples"].as_array().unwrap().iter();
+    let touches: Vec<&Value> = touches
+        .filter(|sample| sample["series"].as_str().is_some_and(|series| series.contains("touch")))
+        .collect();
+    // Each round is a process of its own; one that lived too shortly for its name to be seen has
+    // its number alone.
+    let task = |sample: &&&Value| sample["task"].as_str().unwrap_or_default().to_owned();
+    let named: Vec<String> = touches
+        .iter()
+        .map(|sample| task(&sample))
+        .filter(|name| !name.starts_with("tid "))
+        .collect();
+    assert!(
+        named.iter().all(|name| name == "punctual-heap" || name == "memfd:punctual-heap"),
+        "{named:?}"
+    );
+    assert!(named.len() * 3 >= touches.len() * 2, "{} of {} are named", named.len(), touches.len());
+    // Interrupts come in between, and after processes that ended the softirq that frees what they
+    // had; both are shown as what they are.
+    let served = |part: &Value| ["irq", "softirq"].iter().any(|word| part["cause"] == *word);
+    judge(case, &touches, 10, |part| part["cause"] == "page-fault" || served(part));
+    let parts = || touches.iter().flat_map(|sample| sample["parts"].as_array().unwrap());
+    let sum = |is: &dyn Fn(&Value) -> bool| {
+        parts().filter(|part| is(part)).filter_map(|part| part["ns"].as_i64()).sum::<i64>()
+    };
+    let (faults, all) = (sum(&|part| part["cause"] == "page-fault"), sum(&|_| true));
+    assert!(faults * 4 >= all * 3, "{faults} of {all} ns are page faults");
+}

@@ -1,0 +1,68 @@
+//! A task of higher priority that takes the CPU of a measured thread now and then.
+
+use crate::case::{Case, judge, stretches};
+use crate::common::text;
+use crate::injected::{Disturber, arena, within};
+use std::time::Duration;
+
+const NAME: &str = "hog";
+
+fn measure() -> Option<Case> {
+    let arena = arena(NAME)?;
+    let (busy, idle) = (Duration::from_millis(2), Duration::from_millis(23));
+    let hog = Disturber::start("rude-hog", arena.cpu, Some(90), busy, idle);
+    let cpu = arena.cpu.to_string();
+    let words = ["measure", "timer", "--cpus", &cpu, "--priority", "80", "--duration", "2s"];
+    let measured = arena.measure(NAME, &words);
+    let bursts = hog.stop();
+    measured?;
+    Some(Case::measured(NAME, arena.place, stretches(&bursts)))
+}
+
+#[test]
+fn a_hog_of_higher_priority_is_named() {
+    is_named(&Case::recorded(NAME));
+}
+
+#[test]
+#[ignore = "a score: on a busy machine others cause it; ./x test --all"]
+fn a_hog_of_higher_priority_is_named_here() {
+    measure().iter().for_each(is_named);
+}
+
+fn is_named(case: &Case) {
+    let document = case.explained(&["--min-latency", "300us"]);
+    let late = within(&document, &case.stretches());
+    judge(case, &late, 10, |part| part["cause"] == "preempted" && part["who"] == "rude-hog");
+    // The worst of them may be one that the host made, with no part of the hog's.
+    let parts = late.iter().flat_map(|sample| sample["parts"].as_array().unwrap());
+    let of_hog: Vec<_> =
+        parts.filter(|part| part["cause"] == "preempted" && part["who"] == "rude-hog").collect();
+    assert!(of_hog.iter().all(|part| part["prio"] == 99 - 90), "{of_hog:?}");
+    tail_names_the_hog(case);
+}
+
+/// Of the same bundle: `punctual tail` names what made the tail.
+fn tail_names_the_hog(case: &Case) {
+    let document = case.json("tail", &[]);
+    let causes = document["series"][0]["causes"].as_array().unwrap();
+    let windows = causes
+        .iter()
+        .find(|one| one["source"] == "windows")
+        .unwrap_or_else(|| panic!("{document:#}"));
+    let shares = windows["causes"].as_array().unwrap();
+    assert!(
+        shares.iter().any(|one| one["cause"] == "preempted" && one["who"] == "rude-hog"),
+        "{windows:#}"
+    );
+    assert_eq!(
+        shares.iter().filter_map(|one| one["count"].as_u64()).sum::<u64>(),
+        windows["known"],
+        "{windows:#}"
+    );
+    let page = tempfile::NamedTempFile::new().unwrap();
+    let said = case.run("tail", &["--html", page.path().to_str().unwrap()]);
+    assert!(text(&said).contains("(rude-hog)"), "{}", text(&said));
+    let page = std::fs::read_to_string(page.path()).expect("a page");
+    assert!(page.contains("preempted (rude-hog)"), "the page does not name it");
+}

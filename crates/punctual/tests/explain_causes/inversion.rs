@@ -1,0 +1,114 @@
+//! A priority inversion on a plain mutex, and its absence on one with priority inheritance.
+
+use crate::case::{Case, judge, stretches};
+use crate::injected::{Disturber, arena};
+use punctual_core::MonotonicNs;
+use serde_json::Value;
+use std::time::Duration;
+
+#[test]
+fn who_keeps_the_holder_of_a_plain_mutex_from_running_is_named() {
+    is_named(&Case::recorded("inversion"));
+}
+
+#[test]
+#[ignore = "a score: on a busy machine others cause it; ./x test --all"]
+fn who_keeps_the_holder_of_a_plain_mutex_from_running_is_named_here() {
+    contended("inversion", "normal").iter().for_each(is_named);
+}
+
+fn is_named(case: &Case) {
+    let (document, bursts) = (case.explained(&["--series", "mutex/1"]), case.stretches());
+    // Waits in which the hog ran for long: that much of them is an inversion, and the rest the
+    // holder's own time.
+    let late: Vec<&Value> = samples_of(&document)
+        .iter()
+        .filter(|sample| overlap(sample, &bursts) >= 2_000_000)
+        .collect();
+    assert!(!samples_of(&document).is_empty(), "{document}");
+    // A wait may hold many terms, each with a wake-up of its own, and the test's machine may be
+    // stopped meanwhile: that is as true.
+    const BESIDE: [&str; 4] = ["lock", "wakeup", "non-preemptible", "steal"];
+    judge(case, &late, 8, |part| {
+        part["cause"] == "priority-inversion" && part["who"] == "mid-hog"
+            || BESIDE.iter().any(|cause| part["cause"] == *cause)
+    });
+    let exact =
+        late.iter().filter(|sample| inverted(sample) * 10 >= overlap(sample, &bursts) * 9).count();
+    assert!(
+        exact * 10 >= late.len() * 9,
+        "{exact} of {} waits blame all of the hog's time on it",
+        late.len()
+    );
+    let report =
+        late.iter().find(|sample| inverted(sample) > 0).expect("a wait that blames the hog");
+    let part = &report["parts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|part| part["cause"] == "priority-inversion")
+        .unwrap();
+    assert_eq!(part["prio"], 99 - 50, "{part}");
+    assert!(part["meanwhile"].as_array().is_some_and(|parts| !parts.is_empty()), "{part}");
+    assert!(report["chain"].as_array().is_some_and(|chain| !chain.is_empty()), "{report}");
+}
+
+#[test]
+fn with_priority_inheritance_nobody_keeps_the_holder_from_running() {
+    is_lent(&Case::recorded("inheritance"));
+}
+
+#[test]
+#[ignore = "a score: on a busy machine others cause it; ./x test --all"]
+fn with_priority_inheritance_nobody_keeps_the_holder_from_running_here() {
+    contended("inheritance", "pi").iter().for_each(is_lent);
+}
+
+fn is_lent(case: &Case) {
+    let document = case.explained(&["--series", "mutex/1"]);
+    let samples = document["samples"].as_array().unwrap();
+    assert!(samples.len() >= 10, "{} waits were kept", samples.len());
+    // Until the waiter has lent its priority the hog may run; then no more.
+    let whole: i64 = samples.iter().map(|sample| sample["latency_ns"].as_i64().unwrap()).sum();
+    let sum: i64 = samples.iter().map(inverted).sum();
+    assert!(sum * 10 < whole, "{sum} of {whole} ns");
+}
+
+fn samples_of(document: &Value) -> &Vec<Value> {
+    document["samples"].as_array().unwrap()
+}
+
+/// The time of a sample that is blamed on the hog.
+fn inverted(sample: &Value) -> i64 {
+    let parts = sample["parts"].as_array().unwrap().iter();
+    let hog =
+        parts.filter(|part| part["cause"] == "priority-inversion" && part["who"] == "mid-hog");
+    hog.map(|part| part["ns"].as_i64().unwrap()).sum()
+}
+
+/// The time of a sample in which the hog was busy.
+fn overlap(sample: &Value, bursts: &[(MonotonicNs, MonotonicNs)]) -> i64 {
+    let (at, latency) = (sample["at"].as_i64().unwrap(), sample["latency_ns"].as_i64().unwrap());
+    bursts.iter().map(|(from, to)| (to.0.min(at + latency) - from.0.max(at)).max(0)).sum()
+}
+
+/// A thread of higher priority on one CPU and one of lower priority on another want the same lock;
+/// between them in rank a hog takes the CPU of the latter now and then.
+fn contended(name: &'static str, lock: &str) -> Option<Case> {
+    let arena = arena(name)?;
+    let (low, high) = (arena.cpu - 1, arena.cpu);
+    let text = format!(
+        "[[measure]]\nkind = 'mutex'\nthreads = 2\ncpus = '{low}-{high}'\npolicy = \
+         'fifo'\npriority = 80\npriorities = [10, 80]\nlock = '{lock}'\nhold = '200us'\nterms = \
+         40\nduration = '3s'\n"
+    );
+    arena.place.write("experiment.toml", text.as_bytes());
+    let (busy, idle) = (Duration::from_millis(6), Duration::from_millis(17));
+    let hog = Disturber::start("mid-hog", low, Some(50), busy, idle);
+    let measured = arena.measure(name, &["run", "experiment.toml"]);
+    let bursts = hog.stop();
+    measured?;
+    let mut truth = stretches(&bursts);
+    truth["judged"] = "mutex/1".into();
+    Some(Case::measured(name, arena.place, truth))
+}
