@@ -201,6 +201,9 @@ pub struct Figure {
     /// How many events it is made of, where that is a question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
+    /// Where the value is between with 95 % confidence; `None` where its spread is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[f64; 2]>,
 }
 
 impl Figure {
@@ -212,7 +215,13 @@ impl Figure {
             value,
             unit: unit.to_owned(),
             count: None,
+            interval: None,
         }
+    }
+    /// With its 95 % interval.
+    pub fn within(mut self, low: f64, high: f64) -> Figure {
+        self.interval = Some([low, high]);
+        self
     }
     /// With the number of events.
     pub fn of(mut self, count: u64) -> Figure {

@@ -29,6 +29,12 @@ pub trait Task: Send {
     fn warm_up(&mut self) {}
     /// Measures, from `start` on the clock of the thread's plan, until something ends it.
     fn run(&mut self, start: i64) -> io::Result<()>;
+    /// How often it gave its CPU away with sched_yield(2) in [`Task::run`], which the kernel counts
+    /// as an involuntary switch (kernel/sched/core.c, __schedule: the task did not go to sleep).
+    /// Nobody preempted it there.
+    fn own_yields(&self) -> u64 {
+        0
+    }
     /// Its validations, figures and findings, after the end; may take long. The caller owns its
     /// series.
     fn notes(&mut self) -> Notes {
@@ -53,12 +59,22 @@ pub struct ThreadPlan {
     pub counters: Vec<PerfEvent>,
 }
 
+impl ThreadPlan {
+    /// The CPU that it cannot leave: saves asking at every sample. SCHED_DEADLINE binds a thread to
+    /// no CPU, whichever it was planned for.
+    pub fn only_cpu(&self) -> Option<u32> {
+        let is_bound = self.scheduling.deadline.is_none() && self.cpus.len() == 1;
+        self.cpus.first().filter(|_| is_bound).map(|cpu| cpu as u32)
+    }
+}
+
 /// CPUs and scheduling of a prepared thread, read back from the kernel.
 #[derive(Debug)]
 pub struct PreparedThread {
     /// The kernel's id.
     pub tid: i32,
-    /// The CPUs that it may run on: those planned, or fewer where its task chose among them.
+    /// The CPUs that it may run on: those planned, or fewer where its task chose among them; all of
+    /// its root domain under SCHED_DEADLINE.
     pub cpus: CpuSet,
     /// The scheduling in force.
     pub scheduling: Scheduling,
@@ -192,13 +208,18 @@ fn run_thread(
     counters.iter().flatten().for_each(Counter::enable);
     let error = task.run((start + plan.offset.ns()).max(earliest)).err();
     counters.iter().flatten().for_each(Counter::disable);
-    let usage = Usage::of_this_thread().since(before);
+    let usage = without_yields(Usage::of_this_thread().since(before), &*task);
     let after =
         attributes::scheduling(0).and_then(|scheduling| Ok((scheduling, attributes::affinity(0)?)));
     let counted =
         counters.into_iter().map(|counter| counter.and_then(|counter| counter.total())).collect();
     let notes = task.notes();
     Ended { usage, counted, error, notes, after }
+}
+
+fn without_yields(usage: Usage, task: &dyn Task) -> Usage {
+    let involuntary_switches = usage.involuntary_switches.saturating_sub(task.own_yields());
+    Usage { involuntary_switches, ..usage }
 }
 
 /// Sets affinity, memory and scheduling, and warms up the loop: the same code and the same calls as
@@ -221,10 +242,58 @@ fn become_ready(plan: &ThreadPlan, task: &mut dyn Task) -> Result<PreparedThread
     task.warm_up();
     let _ = Usage::of_this_thread();
     let scheduling = attributes::scheduling(0).unwrap_or(plan.scheduling);
-    let cpus = match plan.scheduling.deadline {
-        None => attributes::affinity(0)
-            .map_or_else(|_| plan.cpus.clone(), |now| now.intersection(&plan.cpus)),
-        Some(_) => plan.cpus.clone(),
+    let cpus = match (attributes::affinity(0), plan.scheduling.deadline) {
+        (Ok(now), None) => now.intersection(&plan.cpus),
+        (Ok(now), Some(_)) => now,
+        (Err(_), _) => plan.cpus.clone(),
     };
     Ok(PreparedThread { tid: attributes::tid(), cpus, scheduling, refused, unlocked })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::{Policy, Priority};
+    use punctual_sys::attributes::Deadline;
+
+    #[test]
+    fn a_thread_of_one_cpu_is_bound_to_it_unless_it_has_sched_deadline() {
+        let plan = |cpus: &str, scheduling| ThreadPlan {
+            cpus: cpus.parse().unwrap(),
+            scheduling,
+            clock: Clock::Monotonic,
+            offset: Nanos::ZERO,
+            lock_memory: false,
+            counters: Vec::new(),
+        };
+        let fifo = Scheduling::new(Policy::Fifo, Priority::new(9));
+        assert_eq!(plan("1", fifo).only_cpu(), Some(1));
+        assert_eq!(plan("0-1", fifo).only_cpu(), None);
+        let period = Nanos::MILLI;
+        let given = Deadline { runtime: Nanos(100_000), deadline: period, period };
+        let deadline =
+            Scheduling { deadline: Some(given), ..Scheduling::new(Policy::Deadline, None) };
+        assert_eq!(plan("1", deadline).only_cpu(), None);
+    }
+
+    /// It does nothing but yield, and reports how often.
+    struct Yields(u64);
+
+    impl Task for Yields {
+        fn warm_up(&mut self) {}
+        fn run(&mut self, _: i64) -> io::Result<()> {
+            (0..self.0).for_each(|_| std::thread::yield_now());
+            Ok(())
+        }
+        fn own_yields(&self) -> u64 {
+            self.0
+        }
+    }
+
+    #[test]
+    fn its_own_yields_are_no_preemption() {
+        let usage = Usage { involuntary_switches: 5, ..Usage::default() };
+        assert_eq!(without_yields(usage, &Yields(3)).involuntary_switches, 2);
+        assert_eq!(without_yields(usage, &Yields(9)).involuntary_switches, 0);
+    }
 }

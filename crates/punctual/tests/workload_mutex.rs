@@ -42,7 +42,7 @@ fn all_agree(summary: &Value, what: &str) {
     }
 }
 
-/// "Was overtaken N times", who by, and the log of the longest wait are the same acquisitions:
+/// "Others took the lock N times", which, and the log of the longest wait are the same acquisitions:
 /// those after the request.
 #[test]
 fn who_was_overtaken_how_often_is_what_the_log_holds() {
@@ -84,7 +84,7 @@ fn who_was_overtaken_how_often_is_what_the_log_holds() {
     };
     let title = by["title"].as_str().expect("a title");
     let stated: u64 = title
-        .split("was overtaken ")
+        .split("others took the lock ")
         .nth(1)
         .and_then(|rest| rest.split(' ').next())
         .expect("a count")
@@ -138,6 +138,21 @@ fn every_lock_excludes_and_gives_pi() {
         assert_eq!(notes(&summary)["validations"][0]["claimed"], 4, "{lock}: rounds");
         assert_eq!(notes(&summary)["validations"][1]["claimed"], 2_400, "{lock}: acquisitions");
         assert_eq!(figure(&summary, "jain-index"), Some(1.0), "{lock}");
+    }
+}
+
+/// Tickets are served in their order: whoever draws one waits for those ahead, and others cannot
+/// come in between, however often a thread is preempted before it draws.
+#[test]
+fn with_tickets_no_more_threads_come_first_than_there_are() {
+    let place = Place::with("");
+    let rounds = ["-s", "lock=ticket", "--threads", "4", "-s", "rounds=20", "--duration", "60s"];
+    let summary = measured(&place, "tickets", &rounds);
+    let tables = notes(&summary)["tables"].as_array().unwrap();
+    let threads = tables.iter().find(|table| table["name"] == "threads").unwrap();
+    for row in threads["rows"].as_array().unwrap() {
+        let overtaken = row[4].as_f64().expect("it is known of tickets");
+        assert!(overtaken <= 3.0, "{threads:#}");
     }
 }
 

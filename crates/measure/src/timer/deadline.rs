@@ -144,6 +144,11 @@ impl Deadline {
         }
     }
 
+    /// Calls of sched_yield(2) that ended in a release: the thread was off its CPU in each.
+    pub fn waits(&self) -> u64 {
+        self.book.waits
+    }
+
     /// Its notes, for a measure of this name.
     pub fn notes(&self, measure: &str) -> Notes {
         let mut notes = Notes::default();

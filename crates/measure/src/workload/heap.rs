@@ -17,14 +17,14 @@ use crate::binned_counter::CounterWriter;
 use crate::ring::{Producer, ring};
 use crate::sink::{self, Sink};
 use crate::stop::Stop;
-use crate::thread::Task;
+use crate::thread::{Task, ThreadPlan};
 pub use helper::{ARGUMENT, serve};
 
 use helper::{Allocator, Helper};
 use kernel::Counted;
 use lists::{Lists, Own};
 use punctual_core::{Cell, Column};
-use punctual_core::{CpuSet, Fact, Figure, Finding, Nanos, Notes, Severity, Table};
+use punctual_core::{Fact, Figure, Finding, Nanos, Notes, Severity, Table};
 use punctual_plan::kinds::HeapPlan;
 use punctual_sys::memory;
 use requests::Requests;
@@ -59,8 +59,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &HeapPlan) -> Result<Prepare
         sources.push(source);
     }
     let flag = |on: bool, flag: u32| if on { flag } else { 0 };
-    let only_cpu = config.threads.first().map(|thread| &thread.cpus).filter(|cpus| cpus.len() == 1);
-    let only_cpu = only_cpu.and_then(CpuSet::first).map(|cpu| cpu as u32);
+    let only_cpu = config.threads.first().and_then(ThreadPlan::only_cpu);
     let heap = Heap {
         subject: config.name.clone(),
         allocator,

@@ -81,7 +81,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &IrqPlan) -> Result<Prepared
         (_, None, _) => return Err(needs("this source has no line".to_owned())),
     };
     let handlers = threads::of_row(&row);
-    let (lanes, sources) = Lanes::of(config, hops, plan.period, cpu.unwrap_or_default());
+    let (lanes, sources) = Lanes::of(config, hops, plan.period, cpu);
     let raised = Arc::new(AtomicU64::new(0));
     let line = if let Trigger::Raised { line, .. } = &way { Some(Arc::clone(line)) } else { None };
     let watch =

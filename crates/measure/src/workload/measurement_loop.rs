@@ -3,6 +3,7 @@
 
 use crate::sink::Sink;
 use crate::stop::Stop;
+use crate::thread::ThreadPlan;
 use crate::workload::{MeasureConfig, SeriesConfig};
 use punctual_core::Nanos;
 use punctual_sys::attributes::current_cpu;
@@ -88,17 +89,13 @@ pub struct Taken {
 impl MeasurementLoop {
     /// The loop of one series of a measure.
     pub fn of(config: &MeasureConfig, series: &SeriesConfig, pacing: Pacing) -> MeasurementLoop {
-        let cpus = config.threads.get(series.thread).map(|thread| &thread.cpus);
         MeasurementLoop {
             series: series.number,
             pacing,
             duration: config.duration,
             samples: config.samples.unwrap_or(u64::MAX),
             limit: config.stop_above.map_or(i64::MAX, Nanos::ns),
-            only_cpu: cpus
-                .filter(|cpus| cpus.len() == 1)
-                .and_then(|cpus| cpus.first())
-                .map(|cpu| cpu as u32),
+            only_cpu: config.threads.get(series.thread).and_then(ThreadPlan::only_cpu),
         }
     }
 

@@ -14,8 +14,9 @@ use super::{MeasureConfig, Observer, PrepareError, Prepared};
 use crate::binned_counter::CounterWriter;
 use crate::sink::{self, Sink};
 use crate::stop::Stop;
-use crate::thread::Task;
+use crate::thread::{Task, ThreadPlan};
 use arena::{Arena, LOG, Size, now};
+use lock::Grant;
 use punctual_core::{Fact, Nanos, Notes};
 use punctual_plan::kinds::{MutexPlan, Sums};
 use punctual_sys::attributes::current_cpu;
@@ -45,9 +46,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &MutexPlan) -> Result<Prepar
         let (writer, source) = sink::binned_counter(series.shape);
         let alone = MutexPlan { terms: WARM_UP, rounds: 2, hold: Nanos::ZERO, ..plan.clone() };
         let size = Size { threads: 1, log: WARM_UP as usize, rounds: 2, rests: false };
-        let cpus = config.threads.get(series.thread).map(|thread| &thread.cpus);
-        let only_cpu =
-            cpus.filter(|cpus| cpus.len() == 1).and_then(|cpus| cpus.first()).map(|cpu| cpu as u32);
+        let only_cpu = config.threads.get(series.thread).and_then(ThreadPlan::only_cpu);
         tasks.push(Box::new(Competitor {
             me: me as u32,
             plan: plan.clone(),
@@ -92,9 +91,24 @@ struct Waits {
     has_before: bool,
     /// How many holders of the middle are not kept.
     left_out: u64,
-    /// Of any.
-    most_overtaken: u64,
+    /// Of any, since its ticket was drawn; `None` where nothing shows when a lock was requested.
+    most_overtaken: Option<u64>,
 }
+
+/// What else becomes known of a thread's requests; nothing in the measured time.
+trait Requests: Sink {
+    /// A round begins, after this many.
+    #[inline(always)]
+    fn round(&mut self, _rounds: u64, _barrier_calls: u64) {}
+    /// The lock is about to be requested.
+    #[inline(always)]
+    fn request(&mut self) {}
+    /// The wait for it is over, and others took it this often meanwhile.
+    #[inline(always)]
+    fn granted(&mut self, _meanwhile: u64) {}
+}
+
+impl Requests for CounterWriter {}
 
 /// The outcome of a thread.
 #[derive(Default)]
@@ -127,7 +141,7 @@ impl Waits {
             holders,
             has_before: false,
             left_out: 0,
-            most_overtaken: 0,
+            most_overtaken: None,
         }
     }
 
@@ -137,20 +151,28 @@ impl Waits {
         self.holders.clear();
     }
 
-    /// Of a wait that has ended. Copies who held the lock when it is the longest so far; allocates
-    /// nothing.
-    fn note(&mut self, arena: &Arena, asked: u64, number: u64, begin: i64, wait: i64) {
+    /// Of a wait that has ended; returns how often others took the lock meanwhile, as far back as
+    /// is known: since the ticket was drawn, else since the clock was read before the request.
+    /// Copies who held the lock when it is the longest so far; allocates nothing.
+    fn note(&mut self, arena: &Arena, request: Request, grant: Grant) -> u64 {
+        let Request { asked, number, begin, end } = request;
+        let wait = end - begin;
         self.acquisitions += 1;
         self.sum += wait;
-        // `asked` was read before the request: a thread that is preempted in between has not asked
-        // yet.
-        let first = arena.first_since(asked, number, begin);
-        let overtaken = number - first;
-        self.most_overtaken = self.most_overtaken.max(overtaken);
-        if wait <= self.longest {
-            return;
+        let first = match grant {
+            // Tickets are served in their order: those between the owner and this one.
+            Grant::Drawn { ahead } => number.saturating_sub(u64::from(ahead.saturating_sub(1))),
+            // `asked` was read before the clock.
+            _ => arena.first_since(asked, number, begin),
+        };
+        let meanwhile = number - first;
+        if matches!(grant, Grant::Drawn { .. }) {
+            self.most_overtaken = self.most_overtaken.max(Some(meanwhile));
         }
-        (self.longest, self.asked_at, self.overtaken, self.left_out) = (wait, begin, overtaken, 0);
+        if wait <= self.longest {
+            return meanwhile;
+        }
+        (self.longest, self.asked_at, self.overtaken, self.left_out) = (wait, begin, meanwhile, 0);
         self.holders.clear();
         let before = first.checked_sub(1).and_then(|place| arena.entry(place));
         self.has_before = before.is_some();
@@ -166,7 +188,18 @@ impl Waits {
                 None => self.left_out += 1,
             }
         }
+        meanwhile
     }
+}
+
+/// A wait that has ended.
+struct Request {
+    /// Acquisitions when it was about to begin.
+    asked: u64,
+    /// The number of its own.
+    number: u64,
+    begin: i64,
+    end: i64,
 }
 
 /// A thread that contends.
@@ -204,12 +237,14 @@ struct Rounds<'a, S> {
     rests: bool,
     rest_at: i64,
     gave_up: bool,
+    barrier_calls: u64,
 }
 
-impl<S: Sink> Rounds<'_, S> {
+impl<S: Requests> Rounds<'_, S> {
     fn run(&mut self, terms: u64, sums: Sums) {
         let (arena, width) = (self.arena, 1.0 / terms as f64);
-        'rounds: while arena.meet() {
+        'rounds: while arena.meet(&mut self.barrier_calls) {
+            self.sink.round(arena.rounds(), self.barrier_calls);
             let rest = arena.rest_until.load(std::sync::atomic::Ordering::Relaxed);
             if self.rests && now() < rest {
                 Monotonic.sleep_until(rest);
@@ -232,17 +267,19 @@ impl<S: Sink> Rounds<'_, S> {
                 break;
             }
         }
-        arena.leave();
+        arena.leave(&mut self.barrier_calls);
     }
 
     /// Takes the lock, adds, releases it. False: all threads end.
     #[inline(always)]
     fn acquire(&mut self, value: f64) -> bool {
         let arena = self.arena;
+        self.sink.request();
         let asked = arena.acquisitions();
         let begin = now();
         // Spinning threads give up a second after the end: the owner does not get the CPU.
-        if !arena.lock.lock(|| arena.ends(now() - 1_000_000_000)) {
+        let grant = arena.lock.lock(|| arena.ends(now() - 1_000_000_000));
+        if grant == Grant::GivenUp {
             self.gave_up = true;
             return false;
         }
@@ -254,7 +291,8 @@ impl<S: Sink> Rounds<'_, S> {
         arena.lock.unlock();
         if self.left > 0 {
             self.sink.put(begin, end, self.only_cpu.unwrap_or_else(current_cpu));
-            self.waits.note(arena, asked, number, begin, end - begin);
+            let meanwhile = self.waits.note(arena, Request { asked, number, begin, end }, grant);
+            self.sink.granted(meanwhile);
             if end - begin > self.limit {
                 self.stop.trip(self.series);
             }
@@ -278,7 +316,7 @@ impl<S: Sink> Rounds<'_, S> {
 }
 
 impl Competitor {
-    fn rounds<'a, S: Sink>(
+    fn rounds<'a, S: Requests>(
         &'a self,
         arena: &'a Arena,
         waits: &'a mut Waits,
@@ -298,6 +336,7 @@ impl Competitor {
             rests: self.rests,
             rest_at: i64::MAX,
             gave_up: false,
+            barrier_calls: 0,
         }
     }
 }

@@ -364,6 +364,11 @@ impl Task for Leader {
         Ok(())
     }
 
+    fn own_yields(&self) -> u64 {
+        let yields = self.ring.handoff.yields();
+        if yields { self.book.leaders_yields(self.ring.shared_memory.tasks()) } else { 0 }
+    }
+
     fn notes(&mut self) -> Notes {
         let notes = counts::notes(self);
         // Nothing of the ring is left behind.

@@ -4,7 +4,7 @@ use super::{MeasureConfig, NoObserver, Prepared};
 use crate::ring::{Producer, ring};
 use crate::sink;
 use crate::stop::Stop;
-use crate::thread::Task;
+use crate::thread::{Task, ThreadPlan};
 use crate::timer::deadline::Deadline;
 use crate::timer::{self, Method};
 use punctual_core::{Clock, Nanos, Notes};
@@ -22,7 +22,6 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &TimerPlan) -> Prepared {
         Prepared { tasks: Vec::new(), sources: Vec::new(), observer: Box::new(NoObserver) };
     for series in &config.series {
         let (producer, source) = sink::ring(plan.period);
-        let cpus = config.threads.get(series.thread).map(|thread| &thread.cpus);
         let plan = timer::Plan {
             method: method(plan.method),
             clock: clock::id(config.clock),
@@ -31,10 +30,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &TimerPlan) -> Prepared {
             end_due: i64::MAX,
             samples: config.samples.unwrap_or(u64::MAX),
             stop_above: config.stop_above,
-            only_cpu: cpus
-                .filter(|cpus| cpus.len() == 1)
-                .and_then(|cpus| cpus.first())
-                .map(|cpu| cpu as u32),
+            only_cpu: config.threads.get(series.thread).and_then(ThreadPlan::only_cpu),
             series: series.number,
         };
         let (clock, duration) = (config.clock, config.duration);
@@ -98,6 +94,10 @@ impl Task for Timer {
             Some(deadline) => deadline.run(&self.plan, &mut self.producer, &self.stop),
             None => timer::run(&self.plan, &mut self.producer, &self.stop),
         }
+    }
+
+    fn own_yields(&self) -> u64 {
+        self.deadline.as_ref().map_or(0, Deadline::waits)
     }
 
     fn notes(&mut self) -> Notes {

@@ -61,7 +61,10 @@ pub fn figures(measures: &[(String, &MeasureMeta)]) -> Table {
         Column::figures("of", 0).meaning("number of events"),
     ];
     let figure = |who: &str, one: &Figure| {
-        let value = Cell::figure(one.value, number(one.value, &one.unit));
+        let mut value = Cell::figure(one.value, number(one.value, &one.unit));
+        if let Some([low, high]) = one.interval {
+            value = value.sub(format!("{} to {}", number(low, &one.unit), number(high, &one.unit)));
+        }
         let of = one.count.map_or_else(Cell::default, Cell::count);
         vec![Cell::text(who), Cell::text(&one.title), value, of]
     };

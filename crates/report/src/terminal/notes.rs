@@ -68,7 +68,10 @@ fn clock_cost(out: &mut Page, cost: &ClockCost) {
 
 fn figure(out: &mut Page, one: &Figure) {
     let of = one.count.map_or(String::new(), |count| format!(" (of {})", format::count(count)));
-    let text = format!("{}: {}{of}", one.title, number(one.value, &one.unit));
+    let interval = one.interval.map_or(String::new(), |[low, high]| {
+        format!(", 95 % interval {} to {}", number(low, &one.unit), number(high, &one.unit))
+    });
+    let text = format!("{}: {}{interval}{of}", one.title, number(one.value, &one.unit));
     out.paragraph("  ", "    ", Tone::Plain, &format::plain(&text));
 }
 

@@ -5,6 +5,7 @@ use crate::sink::{self, SampleSource, Sink};
 use crate::stop::Stop;
 use crate::workload::MeasureConfig;
 use punctual_core::{CpuSet, Nanos};
+use punctual_sys::attributes::current_cpu;
 use punctual_sys::memory;
 use std::io;
 
@@ -62,19 +63,19 @@ pub struct Lanes {
     number: u32,
     limit: i64,
     left: u64,
-    cpu: u32,
+    cpu: Option<u32>,
     pub book: InterruptCounts,
     /// A bit for each CPU.
     handled_on: [u64; punctual_core::cpuset::MAX_CPUS / 64],
 }
 
 impl Lanes {
-    /// Those of a measure; `cpu` is the waiting thread's.
+    /// Those of a measure; `cpu` is the waiting thread's, where it is bound to one.
     pub fn of(
         config: &MeasureConfig,
         hops: Hops,
         period: Nanos,
-        cpu: u32,
+        cpu: Option<u32>,
     ) -> (Lanes, Vec<SampleSource>) {
         let (producers, sources) = config.series.iter().map(|_| sink::ring(period)).unzip();
         let number = config.series.last().map_or(0, |series| series.number);
@@ -148,9 +149,10 @@ impl Lanes {
             }
             Hops::Thread => [(handler, Some(woke)), (None, None), (None, None), (None, None)],
         };
+        let cpu = self.cpu.unwrap_or_else(current_cpu);
         for (producer, hop) in self.producers.iter_mut().zip(hops) {
             if let (Some(begin), Some(end)) = hop {
-                producer.put(begin, end, self.cpu);
+                producer.put(begin, end, cpu);
             }
         }
         if let Some(begin) = raised.or(handler)

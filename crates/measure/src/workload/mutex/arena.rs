@@ -52,15 +52,14 @@ pub struct Arena {
     rested: AtomicI64,
     rests: bool,
     rounds: AtomicU64,
-    rounds_wanted: u64,
+    /// 0: any number.
+    rounds_wanted: AtomicU64,
     round_times: Box<[AtomicI64]>,
     right: AtomicU64,
     error: AtomicU64,
     terms: u64,
     /// Threads that have all the requested samples.
     pub done: AtomicU32,
-    /// System calls of the barrier.
-    pub barrier_calls: AtomicU64,
     /// Those in which a thread slept.
     pub barrier_sleeps: AtomicU64,
     stop: Arc<Stop>,
@@ -103,13 +102,12 @@ impl Arena {
             rested: AtomicI64::new(0),
             rests: size.rests,
             rounds: AtomicU64::new(0),
-            rounds_wanted: size.rounds,
+            rounds_wanted: AtomicU64::new(size.rounds),
             round_times,
             right: AtomicU64::new(0),
             error: AtomicU64::new(0),
             terms: plan.terms,
             done: AtomicU32::new(0),
-            barrier_calls: AtomicU64::new(0),
             barrier_sleeps: AtomicU64::new(0),
             stop,
             end_at: AtomicI64::new(i64::MAX),
@@ -177,6 +175,17 @@ impl Arena {
         self.ending.store(false, Ordering::Release);
     }
 
+    /// It ends after this many rounds: the first request counts.
+    pub fn end_after(&self, rounds: u64) {
+        let (first, relaxed) = (0, Ordering::Relaxed);
+        let _ = self.rounds_wanted.compare_exchange(first, rounds, relaxed, relaxed);
+    }
+
+    /// Rounds that have ended.
+    pub fn rounds(&self) -> u64 {
+        self.rounds.load(Ordering::Relaxed)
+    }
+
     /// It ends at this time.
     pub fn end_at(&self, at: i64) {
         self.end_at.fetch_min(at, Ordering::Relaxed);
@@ -190,41 +199,42 @@ impl Arena {
             || now >= self.end_at.load(Ordering::Relaxed)
     }
 
-    /// All threads end, and none waits at the barrier for those that have.
-    pub fn leave(&self) {
+    /// All threads end, and none waits at the barrier for those that have. `calls` counts the
+    /// calling thread's system calls, here and in [`Arena::meet`].
+    pub fn leave(&self, calls: &mut u64) {
         self.ending.store(true, Ordering::Release);
-        self.wake_all();
+        self.wake_all(calls);
     }
 
-    fn wake_all(&self) {
-        self.barrier_calls.fetch_add(1, Ordering::Relaxed);
+    fn wake_all(&self, calls: &mut u64) {
+        *calls += 1;
         let _ = futex::wake(&self.generation, i32::MAX as u32, Scope::Private);
     }
 
     /// Sleeps a while, or until the round is another than this. False: it was already.
-    fn sleep(&self, generation: u32) -> bool {
-        self.barrier_calls.fetch_add(1, Ordering::Relaxed);
+    fn sleep(&self, generation: u32, calls: &mut u64) -> bool {
+        *calls += 1;
         let slept = futex::wait(&self.generation, generation, Scope::Private, Some(&POLL_INTERVAL));
         slept.err().and_then(|why| why.raw_os_error()) != Some(libc::EAGAIN)
     }
 
     /// Waits for all threads; the last one ends the round. False: all threads end.
-    pub fn meet(&self) -> bool {
+    pub fn meet(&self, calls: &mut u64) -> bool {
         let generation = self.generation.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads as u32 {
             self.arrived.store(0, Ordering::Relaxed);
             self.end_round();
             self.generation.fetch_add(1, Ordering::Release);
             if self.threads > 1 {
-                self.wake_all();
+                self.wake_all(calls);
             }
         } else {
             while self.generation.load(Ordering::Acquire) == generation {
                 if self.ends(now()) {
-                    self.leave();
+                    self.leave(calls);
                     return false;
                 }
-                let slept = self.sleep(generation);
+                let slept = self.sleep(generation, calls);
                 self.barrier_sleeps.fetch_add(slept.into(), Ordering::Relaxed);
             }
         }
@@ -247,7 +257,8 @@ impl Arena {
             if error > f64::from_bits(self.error.load(Ordering::Relaxed)) {
                 self.error.store(error.to_bits(), Ordering::Relaxed);
             }
-            if self.rounds_wanted != 0 && round + 1 >= self.rounds_wanted {
+            let wanted = self.rounds_wanted.load(Ordering::Relaxed);
+            if wanted != 0 && round + 1 >= wanted {
                 self.ending.store(true, Ordering::Release);
             }
         }

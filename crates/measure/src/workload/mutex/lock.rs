@@ -3,7 +3,7 @@
 use punctual_plan::kinds::LockKind;
 use std::cell::UnsafeCell;
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Spins between two checks of a thread whether to give up.
 const SPINS: u32 = 1 << 12;
@@ -19,8 +19,26 @@ struct Raw {
     mutex: UnsafeCell<libc::pthread_mutex_t>,
     spin: UnsafeCell<libc::pthread_spinlock_t>,
     rwlock: UnsafeCell<libc::pthread_rwlock_t>,
-    next: AtomicU32,
-    serving: AtomicU32,
+    /// The next ticket in the upper half, the one that is served in the lower: one word, so that
+    /// who draws a ticket learns how many are ahead (as in the kernel's own ticket locks).
+    tickets: AtomicU64,
+}
+
+/// The distance of two tickets in [`Raw::tickets`].
+const TICKET: u64 = 1 << 32;
+
+/// How a request for the lock ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Grant {
+    /// It was given up, which only spinning threads can do; the lock is of no use any more then.
+    GivenUp,
+    /// Granted. Nothing shows when it was requested.
+    Granted,
+    /// Granted to a ticket that this many were ahead of when it was drawn, the owner among them.
+    Drawn {
+        /// The tickets between.
+        ahead: u32,
+    },
 }
 
 // SAFETY: locks are made to be used by several threads at once; the cells are reached through the
@@ -54,8 +72,7 @@ impl Lock {
             // SAFETY: a pthread_spinlock_t is an integer; it is initialised below.
             spin: UnsafeCell::new(unsafe { std::mem::zeroed() }),
             rwlock: UnsafeCell::new(libc::PTHREAD_RWLOCK_INITIALIZER),
-            next: AtomicU32::new(0),
-            serving: AtomicU32::new(0),
+            tickets: AtomicU64::new(0),
         });
         // SAFETY: what is initialised is at its final place, and nobody uses it yet; attributes are
         // initialised before they are used.
@@ -80,13 +97,12 @@ impl Lock {
         Ok(Lock { kind, raw })
     }
 
-    /// Takes it, however long that takes. False: it gave up, which only spinning threads can; the
-    /// lock is of no use any more then.
+    /// Takes it, however long that takes.
     #[inline(always)]
-    pub fn lock(&self, give_up: impl Fn() -> bool) -> bool {
+    pub fn lock(&self, give_up: impl Fn() -> bool) -> Grant {
         let raw = &*self.raw;
         // SAFETY: initialised in `new`; the calling thread does not hold it.
-        unsafe {
+        let granted = unsafe {
             match self.kind {
                 LockKind::Normal | LockKind::Pi | LockKind::Robust | LockKind::Adaptive => {
                     libc::pthread_mutex_lock(raw.mutex.get()) == 0
@@ -94,11 +110,17 @@ impl Lock {
                 LockKind::Rwlock => libc::pthread_rwlock_wrlock(raw.rwlock.get()) == 0,
                 LockKind::Spin => spin(|| libc::pthread_spin_trylock(raw.spin.get()) == 0, give_up),
                 LockKind::Ticket => {
-                    let mine = raw.next.fetch_add(1, Ordering::Relaxed);
-                    spin(|| raw.serving.load(Ordering::Acquire) == mine, give_up)
+                    let drawn = raw.tickets.fetch_add(TICKET, Ordering::Relaxed);
+                    let (mine, served) = ((drawn / TICKET) as u32, drawn as u32);
+                    let is_mine = || raw.tickets.load(Ordering::Acquire) as u32 == mine;
+                    if spin(is_mine, give_up) {
+                        return Grant::Drawn { ahead: mine.wrapping_sub(served) };
+                    }
+                    false
                 }
             }
-        }
+        };
+        if granted { Grant::Granted } else { Grant::GivenUp }
     }
 
     /// Releases it.
@@ -118,7 +140,12 @@ impl Lock {
                     libc::pthread_spin_unlock(raw.spin.get());
                 }
                 LockKind::Ticket => {
-                    raw.serving.fetch_add(1, Ordering::Release);
+                    // The owner alone changes the lower half: it begins again without a carry.
+                    if raw.tickets.load(Ordering::Relaxed) as u32 == u32::MAX {
+                        raw.tickets.fetch_sub(TICKET - 1, Ordering::Release);
+                    } else {
+                        raw.tickets.fetch_add(1, Ordering::Release);
+                    }
                 }
             }
         }
@@ -140,6 +167,34 @@ impl Drop for Lock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicU32;
+
+    #[test]
+    fn a_ticket_knows_how_many_are_ahead_also_where_numbers_begin_again() {
+        let lock = Lock::new(LockKind::Ticket).unwrap();
+        let before = u64::from(u32::MAX - 1);
+        lock.raw.tickets.store(before * TICKET | before, Ordering::Relaxed);
+        for _ in 0..4 {
+            assert_eq!(lock.lock(|| false), Grant::Drawn { ahead: 0 });
+            lock.unlock();
+        }
+        assert_eq!(lock.raw.tickets.load(Ordering::Relaxed), 2 * TICKET | 2);
+        assert_eq!(lock.lock(|| false), Grant::Drawn { ahead: 0 });
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| lock.lock(|| false));
+            while lock.raw.tickets.load(Ordering::Relaxed) / TICKET < 4 {
+                std::thread::yield_now();
+            }
+            let third = scope.spawn(|| lock.lock(|| false));
+            while lock.raw.tickets.load(Ordering::Relaxed) / TICKET < 5 {
+                std::thread::yield_now();
+            }
+            lock.unlock();
+            assert_eq!(other.join().unwrap(), Grant::Drawn { ahead: 1 });
+            lock.unlock();
+            assert_eq!(third.join().unwrap(), Grant::Drawn { ahead: 2 });
+        });
+    }
 
     #[test]
     fn every_kind_excludes() {
@@ -150,7 +205,7 @@ mod tests {
                 for _ in 0..3 {
                     scope.spawn(|| {
                         for _ in 0..2_000 {
-                            assert!(lock.lock(|| false));
+                            assert_ne!(lock.lock(|| false), Grant::GivenUp);
                             // Two steps, so that a lock that does not exclude loses some.
                             let seen = count.load(Ordering::Relaxed);
                             count.store(seen + 1, Ordering::Relaxed);
@@ -167,8 +222,8 @@ mod tests {
     fn a_spinning_thread_can_give_up() {
         for kind in [LockKind::Spin, LockKind::Ticket] {
             let lock = Lock::new(kind).unwrap();
-            assert!(lock.lock(|| false));
-            assert!(!lock.lock(|| true));
+            assert_ne!(lock.lock(|| false), Grant::GivenUp);
+            assert_eq!(lock.lock(|| true), Grant::GivenUp);
         }
     }
 }

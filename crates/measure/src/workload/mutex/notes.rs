@@ -175,12 +175,12 @@ impl Account {
         let counted = || outcomes.iter().filter_map(|(_, _, outcome)| outcome.counted.as_ref());
         let (rounds, ..) = self.segment.arena.integral();
         let taken = self.segment.arena.acquisitions();
-        let barrier = self.segment.barrier_calls();
         let hold = Segment::shorter_hold(self.plan.hold)
             .map_or(String::new(), |hold| format!(", the lock held for {hold} at most"));
-        let futex: Result<u64, String> = counted().map(|counted| counted.futex.clone()).sum();
-        let probes: u64 = counted().map(|counted| counted.probes).sum();
-        let lock_calls = futex.clone().map(|calls| calls.saturating_sub(barrier + probes));
+        let each: Result<Vec<&[u64]>, String> =
+            counted().map(|counted| counted.futex.as_deref().map_err(Clone::clone)).collect();
+        let lock_calls =
+            each.clone().map(|each| each.iter().filter_map(|calls| calls.last()).sum());
         if matches!(self.plan.lock, LockKind::Spin | LockKind::Ticket) {
             let source = "perf_event_open: tracepoint syscalls:sys_enter_futex, each thread";
             notes.validations.push(
@@ -208,18 +208,7 @@ impl Account {
                     "count",
                 );
                 notes.figures.push(figure.of(taken));
-                if rounds > 0 {
-                    let title = "calls of futex(2) a round, in the same segment";
-                    notes.figures.push(
-                        Figure::new(
-                            "futex-calls-round",
-                            title,
-                            calls as f64 / rounds as f64,
-                            "count",
-                        )
-                        .of(rounds),
-                    );
-                }
+                notes.figures.extend(each.ok().and_then(|each| calls_of_a_round(&each, rounds)));
             }
             Ok(_) => {}
             Err(why) => {
@@ -260,18 +249,21 @@ impl Account {
     fn threads(&self, outcomes: &[Thread]) -> Table {
         let row = |(me, waits, outcome): &Thread| {
             let mean = waits.sum / waits.acquisitions.max(1) as i64;
+            let slept = outcome.counted.as_ref().map(|counted| &counted.slept);
+            let slept = slept.filter(|slept| slept.count > 0).map(|slept| slept.most_overtaken);
+            let overtaken = waits.most_overtaken.or(slept);
             vec![
                 self.name(*me as u32).into(),
                 waits.acquisitions.into(),
                 Nanos(mean).into(),
                 Nanos(waits.longest.max(0)).into(),
-                waits.most_overtaken.into(),
+                overtaken.map_or(Cell::Nothing, Cell::from),
                 (outcome.usage.voluntary_switches + outcome.usage.involuntary_switches).into(),
             ]
         };
         Table {
             name: "threads".to_owned(),
-            title: "The threads".to_owned(),
+            title: format!("The threads; most overtaken: {}", self.overtaken_since(outcomes)),
             columns: vec![
                 Column::new("thread", ""),
                 Column::new("acquisitions", "count"),
@@ -281,6 +273,25 @@ impl Account {
                 Column::new("switches", "count"),
             ],
             rows: outcomes.iter().map(row).collect(),
+        }
+    }
+
+    /// Since when others overtake a thread: nothing in the measured time shows when a thread that
+    /// sleeps for a lock, or spins without a ticket, has asked for it.
+    fn overtaken_since(&self, outcomes: &[Thread]) -> String {
+        match self.plan.lock {
+            LockKind::Ticket => "since the ticket was drawn".to_owned(),
+            LockKind::Spin => "not known, nothing shows when the lock was requested".to_owned(),
+            _ => {
+                let slept = outcomes.iter().filter_map(|(_, _, outcome)| outcome.counted.as_ref());
+                let (count, preempted) = slept.fold((0, 0), |(count, preempted), counted| {
+                    (count + counted.slept.count, preempted + counted.slept.preempted)
+                });
+                format!(
+                    "in {count} waits after the measured ones in which the thread slept and was \
+                     not preempted ({preempted} others say nothing)"
+                )
+            }
         }
     }
 
@@ -295,10 +306,14 @@ impl Account {
         (!rows.is_empty()).then(|| Table {
             name: "overtaken-by".to_owned(),
             title: format!(
-                "Longest wait of all: {} waited {} and was overtaken {} times{}",
+                "Longest wait of all: {} waited {}, and others took the lock {} times {}{}",
                 self.name(me as u32),
                 Nanos(waits.longest.max(0)),
                 waits.overtaken,
+                match waits.most_overtaken {
+                    Some(_) => "since its ticket was drawn",
+                    None => "since the clock was read before the request",
+                },
                 if waits.left_out > 0 {
                     format!(" ({} not kept)", waits.left_out)
                 } else {
@@ -371,6 +386,33 @@ impl Account {
     }
 }
 
+/// Batches of rounds for an interval, and Student's t at 95 % for one fewer.
+const BATCHES: usize = 20;
+const STUDENT: f64 = 2.093;
+
+/// Calls of futex(2) a round: the mean over whole rounds, with the interval of batches of them,
+/// since neighbouring rounds resemble each other (Schmeiser, Operations Research 30, 1982).
+fn calls_of_a_round(threads: &[&[u64]], rounds: u64) -> Option<Figure> {
+    let sum = |place: usize| threads.iter().map(|calls| calls.get(place)).sum::<Option<u64>>();
+    let totals: Vec<u64> = (0..=rounds as usize).map_while(sum).collect();
+    let whole =
+        totals.len().checked_sub(1).filter(|whole| *whole as u64 == rounds && rounds > 0)?;
+    let mean = |from: usize, to: usize| {
+        totals[to].saturating_sub(totals[from]) as f64 / (to - from) as f64
+    };
+    let title = "calls of futex(2) a round, in the same segment";
+    let figure = Figure::new("futex-calls-round", title, mean(0, whole), "count").of(rounds);
+    let length = whole / BATCHES;
+    if length == 0 {
+        return Some(figure);
+    }
+    let batches = (0..BATCHES).map(|k| mean(k * length, (k + 1) * length)).collect::<Vec<f64>>();
+    let centre = batches.iter().sum::<f64>() / BATCHES as f64;
+    let squares: f64 = batches.iter().map(|batch| (batch - centre).powi(2)).sum();
+    let reach = STUDENT * (squares / (BATCHES * (BATCHES - 1)) as f64).sqrt();
+    Some(figure.within((centre - reach).max(0.0), centre + reach))
+}
+
 /// Acquisitions by thread.
 fn shares(owners: &[u32], threads: usize) -> Vec<u64> {
     let mut shares = vec![0; threads];
@@ -401,6 +443,8 @@ fn gave_up(outcomes: &[Thread]) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Request;
+    use super::super::lock::Grant;
     use super::*;
 
     /// Acquisitions by threads 0 and 1 at 10, 20, … 100; then thread 2 gets the lock, which it
@@ -413,8 +457,14 @@ mod tests {
         (1..=10).for_each(|k| assert_eq!(arena.add(0.0, k * 10, (k % 2) as u32), k as u64 - 1));
         let number = arena.add(0.0, 110, 2);
         let mut waits = Waits::new();
-        waits.note(&arena, 0, number, 45, 65);
-        assert_eq!((waits.overtaken, waits.most_overtaken), (6, 6), "those at 50 to 100");
+        let request = |begin| Request { asked: 0, number, begin, end: 110 };
+        assert_eq!(waits.note(&arena, request(45), Grant::Granted), 6, "those at 50 to 100");
+        assert_eq!((waits.overtaken, waits.most_overtaken), (6, None));
+        // Who draws a ticket may be preempted before; three were ahead, the owner among them.
+        let mut drawn = Waits::new();
+        assert_eq!(drawn.note(&arena, request(5), Grant::Drawn { ahead: 3 }), 2);
+        assert_eq!(drawn.note(&arena, request(5), Grant::Drawn { ahead: 0 }), 0);
+        assert_eq!((drawn.overtaken, drawn.most_overtaken), (2, Some(2)));
         let account = Account {
             segment: Arc::new(Segment::new(&plan, 3).unwrap()),
             plan,
@@ -431,6 +481,29 @@ mod tests {
         let longest = account.longest(2, &waits).unwrap();
         assert_eq!(longest.rows[0], vec![Cell::Number(-5.0), "a".into(), Cell::Number(1.0)]);
         assert_eq!(times(&longest.rows[1..], 2), 6.0, "{longest:?}");
+    }
+
+    #[test]
+    fn calls_of_a_round_have_the_interval_of_their_batches() {
+        // Two threads, 40 rounds: 3 and 5 calls, in turn 2 more in every second batch.
+        let more = |round: u64| if (round / 2) % 2 == 1 { 2 } else { 0 };
+        let totals = |each: u64| -> Vec<u64> {
+            let mut sum = 0;
+            let steps = (0..40).map(|round| {
+                sum += each + more(round);
+                sum
+            });
+            std::iter::once(0).chain(steps.collect::<Vec<_>>()).collect()
+        };
+        let (one, other) = (totals(3), totals(5));
+        let figure = calls_of_a_round(&[&one, &other], 40).unwrap();
+        assert_eq!((figure.value, figure.count), (10.0, Some(40)));
+        // Batches of 8 and 12: their deviation is 2.052, its error 0.459.
+        let [low, high] = figure.interval.unwrap();
+        assert!((low - 9.04).abs() < 0.01 && (high - 10.96).abs() < 0.01, "{low} {high}");
+        assert_eq!(calls_of_a_round(&[&one[..20], &other], 40), None, "rounds are missing");
+        let short = calls_of_a_round(&[&one, &other], 3).unwrap();
+        assert_eq!((short.count, short.interval), (Some(3), None));
     }
 
     #[test]

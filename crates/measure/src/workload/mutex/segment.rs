@@ -1,8 +1,9 @@
-//! Some rounds more after the measured ones, while the kernel counts: with a tracepoint on, every
-//! system call is slower.
+//! Two segments after the measured time, as long as it at most. In the first the kernel counts the
+//! calls of futex(2): with a tracepoint on, every system call is slower. In the second each thread
+//! asks the kernel around every wait whether it slept in it.
 
-use super::arena::{Arena, Size, now};
-use super::{Competitor, Waits};
+use super::arena::{Arena, LOG, ROUNDS, Size, now};
+use super::{Competitor, Requests, Waits};
 use crate::sink::Sink;
 use punctual_core::Nanos;
 use punctual_core::PerfEvent;
@@ -12,56 +13,122 @@ use punctual_sys::futex::{self, Scope};
 use punctual_sys::usage::Usage;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
-/// Terms that are counted over, and rounds at most, and for how long at most.
-const TERMS: u64 = 200_000;
-const ROUNDS: u64 = 20;
-const TIME: i64 = 250_000_000;
+/// As many rounds as were measured are counted, for this long at most.
+const TIME: i64 = 10_000_000_000;
+/// Waits are watched for this long.
+const WATCHED: i64 = 250_000_000;
 /// How long the lock is held at most.
 const HOLD: i64 = 100_000;
 
-/// An arena of its own.
+/// Arenas of their own.
 pub struct Segment {
     pub arena: Arena,
+    /// Where waits are watched.
+    waits: Arena,
 }
 
 /// What was counted of one thread.
 pub struct Counted {
-    /// Calls of futex(2).
-    pub futex: Result<u64, String>,
+    /// Calls of futex(2) before each round and at the end, without those of the barrier.
+    pub futex: Result<Vec<u64>, String>,
     /// Context switches, by perf and by the kernel's own count.
     pub switches: Result<u64, String>,
     pub own_switches: u64,
     /// The kernel's own count of those while the perf counters were enabled and disabled.
     pub around: u64,
-    /// Calls of futex(2) that were made to see whether the counter counts.
-    pub probes: u64,
+    /// The waits in which it slept.
+    pub slept: FutexWaits,
 }
 
-struct Discard;
+/// The waits for the lock in which a thread slept, as the kernel counts it: it had asked.
+#[derive(Default)]
+pub struct FutexWaits {
+    before: Usage,
+    /// In which it was not preempted: no other may have taken the lock before it asked.
+    pub count: u64,
+    /// In which it was, and which say nothing.
+    pub preempted: u64,
+    /// How often others took the lock in one of them, at most.
+    pub most_overtaken: u64,
+}
 
-impl Sink for Discard {
+impl Sink for FutexWaits {
     fn put(&mut self, begin: i64, end: i64, _: u32) {
         std::hint::black_box(end - begin);
     }
 }
 
+impl Requests for FutexWaits {
+    fn request(&mut self) {
+        self.before = Usage::of_this_thread();
+    }
+    fn granted(&mut self, meanwhile: u64) {
+        self.judge(Usage::of_this_thread().since(self.before), meanwhile);
+    }
+}
+
+impl FutexWaits {
+    fn judge(&mut self, usage: Usage, meanwhile: u64) {
+        match (usage.voluntary_switches, usage.involuntary_switches) {
+            (0, _) => {}
+            (_, 0) => {
+                self.count += 1;
+                self.most_overtaken = self.most_overtaken.max(meanwhile);
+            }
+            _ => self.preempted += 1,
+        }
+    }
+}
+
+/// Reads a counter at the begin of each round.
+struct Rounds<'a> {
+    futex: Option<&'a Counter>,
+    /// Never more than there is room for.
+    calls: Vec<u64>,
+    error: Option<io::Error>,
+}
+
+impl Sink for Rounds<'_> {
+    fn put(&mut self, begin: i64, end: i64, _: u32) {
+        std::hint::black_box(end - begin);
+    }
+}
+
+impl Requests for Rounds<'_> {
+    fn round(&mut self, rounds: u64, barrier_calls: u64) {
+        let Some(futex) = self.futex else { return };
+        if rounds as usize != self.calls.len() || self.calls.len() == self.calls.capacity() {
+            return;
+        }
+        match futex.read() {
+            Ok(calls) => self.calls.push(calls.saturating_sub(barrier_calls + PROBES)),
+            Err(why) => self.error = Some(why),
+        }
+    }
+}
+
 impl Segment {
     pub fn new(plan: &MutexPlan, threads: usize) -> io::Result<Segment> {
-        let rounds = (TERMS / plan.terms.max(1)).clamp(1, ROUNDS);
-        let size = Size { threads, log: 1, rounds, rests: false };
-        Ok(Segment { arena: Arena::new(plan, size, Arc::default())? })
+        let size = |log| Size { threads, log, rounds: 0, rests: false };
+        Ok(Segment {
+            arena: Arena::new(plan, size(1), Arc::default())?,
+            waits: Arena::new(plan, size(LOG), Arc::default())?,
+        })
     }
 
     /// Contends again, in the calling thread, while all others do so too.
     pub(super) fn count(&self, who: &Competitor) -> Counted {
         let futex = Counter::tracepoint("syscalls", "sys_enter_futex", Whom::ThisThread);
         let switches = Counter::of(&PerfEvent::CONTEXT_SWITCHES, Whom::ThisThread);
+        let measured = who.arena.rounds().clamp(1, ROUNDS as u64);
+        self.arena.end_after(measured);
         self.arena.end_at(now() + TIME);
         let mut waits = Waits::new();
-        let mut sink = Discard;
-        let mut rounds = who.rounds(&self.arena, &mut waits, &mut sink);
+        let calls = Vec::with_capacity(measured as usize + 1);
+        let mut each = Rounds { futex: futex.as_ref().ok(), calls, error: None };
+        let mut rounds = who.rounds(&self.arena, &mut waits, &mut each);
         (rounds.hold, rounds.limit, rounds.left) = (rounds.hold.min(HOLD), i64::MAX, u64::MAX);
         let own = || {
             let usage = Usage::of_this_thread();
@@ -73,20 +140,32 @@ impl Segment {
         let before = own();
         probe();
         rounds.run(who.plan.terms, who.plan.sums);
+        let barrier_calls = rounds.barrier_calls;
         let own_switches = own() - before;
         both().for_each(Counter::disable);
         let around = own() - outer - own_switches;
+        let (mut calls, error) = (each.calls, each.error);
         let read = |counter: Counter| counter.read().map_err(|why| why.to_string());
-        let futex = futex.and_then(read).and_then(|calls| match calls {
-            0 => Err("the tracepoint syscalls:sys_enter_futex stayed off".to_owned()),
-            calls => Ok(calls),
+        let futex = futex.and_then(read).and_then(|all| match (all, error) {
+            (0, _) => Err("the tracepoint syscalls:sys_enter_futex stayed off".to_owned()),
+            (_, Some(why)) => Err(why.to_string()),
+            (all, None) => {
+                calls.push(all.saturating_sub(barrier_calls + PROBES));
+                Ok(calls)
+            }
         });
-        Counted { futex, switches: switches.and_then(read), own_switches, around, probes: 1 }
+        let switches = switches.and_then(read);
+        Counted { futex, switches, own_switches, around, slept: self.watch(who) }
     }
 
-    /// Calls of futex(2) by the barrier between rounds.
-    pub fn barrier_calls(&self) -> u64 {
-        self.arena.barrier_calls.load(Ordering::Relaxed)
+    /// The same, while the thread's own counts are read around each wait.
+    fn watch(&self, who: &Competitor) -> FutexWaits {
+        self.waits.end_at(now() + WATCHED);
+        let (mut waits, mut slept) = (Waits::new(), FutexWaits::default());
+        let mut rounds = who.rounds(&self.waits, &mut waits, &mut slept);
+        (rounds.hold, rounds.limit, rounds.left) = (rounds.hold.min(HOLD), i64::MAX, u64::MAX);
+        rounds.run(who.plan.terms, who.plan.sums);
+        slept
     }
 
     /// How long the lock was held at most, where that is less than in the measured time.
@@ -95,7 +174,32 @@ impl Segment {
     }
 }
 
+/// Calls of [`probe`] that are counted.
+const PROBES: u64 = 1;
+
 /// A call of futex(2) that wakes nobody.
 fn probe() {
     let _ = futex::wake(&AtomicU32::new(0), 1, Scope::Private);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_counts_where_the_thread_slept_and_was_not_preempted() {
+        let usage = |voluntary_switches, involuntary_switches| Usage {
+            voluntary_switches,
+            involuntary_switches,
+            ..Usage::default()
+        };
+        let mut slept = FutexWaits::default();
+        // Not asleep: preempted before it asked, or granted at once.
+        slept.judge(usage(0, 1), 1_697);
+        slept.judge(usage(0, 0), 900);
+        slept.judge(usage(1, 1), 800);
+        slept.judge(usage(1, 0), 3);
+        slept.judge(usage(2, 0), 5);
+        assert_eq!((slept.count, slept.preempted, slept.most_overtaken), (2, 1, 5));
+    }
 }

@@ -34,6 +34,8 @@ pub struct SwitchCounts {
     after: Vec<(u64, u64)>,
     parks: u64,
     strays: u64,
+    /// Of the leader alone.
+    own_strays: u64,
     whole: bool,
 }
 
@@ -58,6 +60,7 @@ impl SwitchCounts {
     pub fn begin(&mut self, shared_memory: &SharedMemory) {
         (self.rounds, self.spare, self.rests) = (0, 0, 0);
         (self.parks, self.strays) = sums(shared_memory);
+        self.own_strays = shared_memory.slot(0).strays.load(Ordering::Relaxed);
         self.before
             .iter_mut()
             .zip(shared_memory.slots())
@@ -67,11 +70,22 @@ impl SwitchCounts {
     pub fn end(&mut self, shared_memory: &SharedMemory) {
         let (parks, strays) = sums(shared_memory);
         (self.parks, self.strays) = (parks - self.parks, strays - self.strays);
+        let own = shared_memory.slot(0).strays.load(Ordering::Relaxed);
+        self.own_strays = own - self.own_strays;
         self.after
             .iter_mut()
             .zip(shared_memory.slots())
             .for_each(|(count, slot)| *count = slot.counted());
         self.whole = true;
+    }
+    /// How often the leader gave its CPU away where tasks wait by yielding: once for each turn, and
+    /// for each that was not its own.
+    pub fn leaders_yields(&self, tasks: usize) -> u64 {
+        if self.whole {
+            self.rounds + self.spare / tasks.max(1) as u64 + self.own_strays
+        } else {
+            0
+        }
     }
     /// The kernel's counts, voluntary and involuntary, of all tasks together and of the leader
     /// alone.
