@@ -5,6 +5,7 @@ mod delay;
 mod follow;
 mod infer;
 pub mod lint;
+pub mod stream;
 
 pub use delay::{Delay, find_delay};
 pub use follow::{Follower, Measured};
@@ -28,7 +29,8 @@ pub struct Site {
 impl Site {
     /// Where a thread waits, by its call and what that is about.
     pub fn of(call: WaitingCall, names: &CallNames) -> Site {
-        let by_argument = waits_for_file(name_of(call, names));
+        let recorded = call.number != WaitingCall::NOT_RECORDED;
+        let by_argument = !recorded || waits_for_file(name_of(call, names));
         let argument = if by_argument { call.argument } else { 0 };
         Site { call: WaitingCall { argument, ..call }, by_argument }
     }
@@ -41,6 +43,9 @@ impl Site {
 
     /// `clock_nanosleep`, `read of file 5`.
     pub fn describe(&self, names: &CallNames) -> String {
+        if self.call.number == WaitingCall::NOT_RECORDED {
+            return "a wait of which the system call was not recorded".to_owned();
+        }
         let name = names.get(&self.call.number).cloned();
         let name = name.unwrap_or_else(|| format!("system call {}", self.call.number));
         match self.by_argument {

@@ -106,7 +106,8 @@ pub struct Split([u64; MAIN_PARTS]);
 impl Split {
     /// Adds time to a part; none is taken away.
     pub fn add(&mut self, part: MainPart, span: Nanos) {
-        self.0[part as usize] += span.ns().max(0) as u64;
+        let sum = &mut self.0[part as usize];
+        *sum = sum.saturating_add(span.ns().max(0) as u64);
     }
     /// The time of a part.
     pub fn of(&self, part: MainPart) -> Nanos {
@@ -114,7 +115,8 @@ impl Split {
     }
     /// All parts together.
     pub fn sum(&self) -> Nanos {
-        Nanos(self.0.iter().sum::<u64>() as i64)
+        let sum = self.0.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns));
+        Nanos(i64::try_from(sum).unwrap_or(i64::MAX))
     }
     /// The longest part; the first of equals. `None` where all are zero.
     pub fn longest(&self) -> Option<MainPart> {

@@ -5,7 +5,7 @@ mod kind;
 mod moment;
 mod series_kind;
 
-pub use calls::{CallClass, CallSet, DescriptorSet, MARKED};
+pub use calls::{CallClass, CallSet, DescriptorSet, FILE_CALLS, MARKED, WAITING_CALLS};
 pub use kind::CycleKind;
 pub use moment::{Moment, MomentKind};
 pub use series_kind::SeriesKind;
@@ -41,6 +41,17 @@ pub struct WaitingCall {
     pub operation: u16,
     /// Its first argument: a file descriptor, an address, a clock.
     pub argument: u64,
+}
+
+impl WaitingCall {
+    /// The number of a call that was not recorded: the operation is then by what the wait was
+    /// ended, and the argument the timer that did, where the thread had not started it for this
+    /// wait.
+    pub const NOT_RECORDED: u32 = u32::MAX;
+
+    /// A wait in a call that was not recorded, before its end is known.
+    pub const UNRECORDED: WaitingCall =
+        WaitingCall { number: WaitingCall::NOT_RECORDED, operation: 0, argument: 0 };
 }
 
 /// The name of a task, of at most 16 bytes.

@@ -1,7 +1,7 @@
 //! One file a subcommand, each reading like a table of contents.
 
 pub mod attach;
-mod bundle;
+pub mod bundle;
 pub mod check;
 pub mod compare;
 #[cfg(feature = "manual")]
@@ -22,6 +22,7 @@ pub mod new;
 pub mod occupancy;
 pub mod pairs;
 pub mod probe;
+pub mod recipe;
 pub mod report;
 pub mod run;
 pub mod sections;

@@ -85,6 +85,7 @@ fn serve() -> ExitCode {
         return ExitCode::from(agent::serve(arguments));
     }
     let ended = cli::parse().command.run();
+    commands::bundle::remove_temporary();
     let exit = ended.unwrap_or_else(|failure| {
         output::complain(&failure.render(output::colored(&std::io::stderr())));
         failure.exit

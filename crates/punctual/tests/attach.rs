@@ -10,6 +10,8 @@ mod lint;
 mod metrics;
 #[path = "../../report/tests/openmetrics/check.rs"]
 mod openmetrics;
+#[path = "attach/recorded.rs"]
+mod recorded;
 #[path = "attach/steal.rs"]
 mod steal;
 #[path = "attach/without_bpf.rs"]

@@ -9,20 +9,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It needs BPF and BTF; [`CycleRecorder`] goes on without, by tracefs. Nothing is added to the
-//! program itself, which is not stopped and not traced.
+//! It needs BPF and BTF; [`Traced`] records the events from which the same follows, by tracefs.
+//! Nothing is added to the program itself, which is not stopped and not traced.
 
 mod compat;
 mod cost;
 mod record;
-mod source;
 mod stacks;
 mod steal;
 mod traced;
-mod tracker;
 
 pub use cost::AttachCost;
-pub use source::CycleRecorder;
+pub use traced::Traced;
 
 use crate::account::SERVED;
 use crate::attached::Attached;
@@ -31,7 +29,9 @@ use crate::format::NR_FUTEX;
 use crate::start_error::StartError;
 use crate::wire::layout::{self as wire, Selection};
 use aya_obj::btf::Btf;
-use punctual_core::cycle::{CallClass, Cycle, MARKED, Moment, WaitingCall, WokenBy};
+use punctual_core::cycle::{
+    CallClass, Cycle, FILE_CALLS, MARKED, Moment, WAITING_CALLS, WaitingCall, WokenBy,
+};
 use punctual_core::{CpuSet, Finding, Severity};
 use record::Moments;
 use std::collections::BTreeSet;
@@ -43,71 +43,6 @@ const BACKEND: &str = "BPF (BTF tracepoints)";
 const BUFFER: usize = 4 << 20;
 /// Threads that are looked at at once: the kernel keeps a table of so many in one piece.
 pub const THREADS: u32 = 2048;
-
-/// Calls that may be a cycle's wait.
-const WAITS: [&str; 36] = [
-    "clock_nanosleep",
-    "nanosleep",
-    "read",
-    "readv",
-    "poll",
-    "ppoll",
-    "select",
-    "pselect6",
-    "epoll_wait",
-    "epoll_pwait",
-    "epoll_pwait2",
-    "futex",
-    "futex_wait",
-    "futex_waitv",
-    "rt_sigtimedwait",
-    "rt_sigsuspend",
-    "pause",
-    "sched_yield",
-    "io_uring_enter",
-    "io_getevents",
-    "io_pgetevents",
-    "ioctl",
-    "recvfrom",
-    "recvmsg",
-    "recvmmsg",
-    "accept",
-    "accept4",
-    "mq_timedreceive",
-    "msgrcv",
-    "semop",
-    "semtimedop",
-    "wait4",
-    "waitid",
-    "sigtimedwait",
-    "restart_syscall",
-    "pread64",
-];
-/// Calls whose uninterruptible sleep is I/O.
-const FILES: [&str; 22] = [
-    "fsync",
-    "fdatasync",
-    "sync",
-    "syncfs",
-    "msync",
-    "sync_file_range",
-    "read",
-    "write",
-    "pread64",
-    "pwrite64",
-    "readv",
-    "writev",
-    "preadv",
-    "pwritev",
-    "open",
-    "openat",
-    "close",
-    "rename",
-    "unlink",
-    "ftruncate",
-    "fallocate",
-    "sendfile",
-];
 
 /// What runs when the period of a SCHED_DEADLINE thread begins, and when timerfds, POSIX timers and
 /// interval timers expire.
@@ -181,8 +116,8 @@ impl Attacher {
         let mut constants = vec![
             ("mask", shape.mask().to_ne_bytes().to_vec()),
             ("children", vec![u8::from(children)]),
-            ("waits", set(&WAITS)),
-            ("files", set(&FILES)),
+            ("waits", set(&WAITING_CALLS)),
+            ("files", set(&FILE_CALLS)),
             ("marks", marks()),
             ("futex", NR_FUTEX.to_ne_bytes().to_vec()),
             ("futex_wait", number("futex_wait").to_ne_bytes().to_vec()),

@@ -28,4 +28,4 @@ pub use recorder::{BufferProgress, FLIGHT, Recorder, STREAM, Stopped, Window};
 pub use request::{Backend, Mode, Request};
 pub use rights::missing_rights;
 pub use start_error::StartError;
-pub use tracepoints::group_of;
+pub use tracepoints::{group_of, names_of_tracepoints};

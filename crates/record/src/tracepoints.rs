@@ -40,6 +40,13 @@ pub fn group_of(named: &NamedTracepoint) -> Option<Group> {
     ALL.iter().find(same).map(|tracepoint| tracepoint.group)
 }
 
+/// The tracepoints of groups, each as its system and its name under events/ of tracefs.
+pub fn names_of_tracepoints(
+    groups: &[Group],
+) -> impl Iterator<Item = (&'static str, &'static str)> {
+    of_groups(groups).map(|tracepoint| (tracepoint.system, tracepoint.name))
+}
+
 pub(crate) fn of_groups(groups: &[Group]) -> impl Iterator<Item = &'static Tracepoint> {
     ALL.iter().filter(|tracepoint| groups.contains(&tracepoint.group))
 }

@@ -11,12 +11,14 @@ mod findings;
 mod holders;
 pub mod kept;
 mod monitors;
+mod names;
 mod namespace;
 mod options;
 mod practice;
 mod recent;
 pub mod rows;
 pub mod series;
+pub mod source;
 pub mod target;
 #[cfg(test)]
 mod testing;
@@ -39,15 +41,15 @@ use punctual_bundle::meta::MeasureMeta;
 use punctual_bundle::windows::Waited;
 use punctual_core::cycle::{Cycle, MomentKind, SeriesKind};
 use punctual_core::event::Tid;
-use punctual_core::{Clock, Fact, Finding, MonotonicNs, Nanos};
+use punctual_core::{Clock, Event, Fact, Finding, MonotonicNs, Nanos};
 use punctual_host::environment::Environment;
 use punctual_host::files::Root;
-use punctual_record::attach::{AttachCost, CycleRecorder};
+use punctual_record::attach::AttachCost;
 use punctual_record::symbols::FunctionNames;
-use punctual_sys::clock;
 use recent::Recent;
 use rows::{ThreadRow, TopCulprit};
 use series::SeriesPlace;
+use source::CycleRecorder;
 use std::collections::BTreeMap;
 use thread::Thread;
 
@@ -64,6 +66,8 @@ pub struct Cycles {
     ended: Vec<Thread>,
     /// Threads that run another program from an instant on.
     execs: Vec<(u32, MonotonicNs)>,
+    /// Instants before which events are missing.
+    breaks: Vec<MonotonicNs>,
     calls: CallNames,
     findings: Vec<Finding>,
     attacher: CycleRecorder,
@@ -115,6 +119,7 @@ impl Cycles {
             threads: BTreeMap::new(),
             ended: Vec::new(),
             execs: Vec::new(),
+            breaks: Vec::new(),
             calls: punctual_record::syscall_names(),
             findings: attacher.findings.clone(),
             cost: attacher.cost(),
@@ -129,6 +134,40 @@ impl Cycles {
         })
     }
 
+    /// Those of a recording, the events of which [`Cycles::feed`] takes. `calls`: the names of the
+    /// recorded machine's system calls.
+    pub fn of_recording(
+        options: CycleOptions,
+        attacher: CycleRecorder,
+        calls: CallNames,
+    ) -> Cycles {
+        Cycles {
+            options,
+            threads: BTreeMap::new(),
+            ended: Vec::new(),
+            execs: Vec::new(),
+            breaks: Vec::new(),
+            calls,
+            findings: attacher.findings.clone(),
+            cost: Fact::NotAsked,
+            attacher,
+            monitors: Monitors::default(),
+            host: HostFacts::default(),
+            later: Vec::new(),
+            left_out: 0,
+            stacks_lost: 0,
+            recent: Recent::default(),
+            namespace_ids: NamespaceIds::default(),
+        }
+    }
+
+    /// Takes the next event of a recording.
+    pub fn feed(&mut self, event: &Event) {
+        if let Some(recording) = self.attacher.recording() {
+            recording.push(event);
+        }
+    }
+
     /// What watches, and what is to be watched is passed to.
     pub fn attacher(&self) -> &CycleRecorder {
         &self.attacher
@@ -136,10 +175,11 @@ impl Cycles {
 
     /// Takes what the kernel has. `ended`: nothing will follow.
     pub fn drain(&mut self, ended: bool, place: &mut SeriesPlace<'_>) -> Drained {
-        let until = clock::monotonic();
+        let until = self.attacher.now();
         self.monitors.drain();
         let mut records = std::mem::take(&mut self.later);
         self.attacher.drain(&mut |cycle| records.push(cycle));
+        self.breaks.extend(self.attacher.take_breaks());
         // Whatever lies within a cycle was recorded before it.
         for moment in self.attacher.take_moments() {
             if moment.what == MomentKind::Exec {
@@ -162,12 +202,13 @@ impl Cycles {
         for mut record in records {
             self.namespace_ids.translate(&mut record);
             self.exec_until(record.again, Some(record.tid));
+            self.break_until(record.again);
             if !self.threads.contains_key(&record.tid) {
                 if self.threads.len() >= THREADS {
                     self.left_out += 1;
                     continue;
                 }
-                let new = Thread::new(record.tid, clock::monotonic(), &self.options.phase);
+                let new = Thread::new(record.tid, &self.attacher, &self.options.phase);
                 self.threads.insert(record.tid, new);
             }
             let Some(thread) = self.threads.get_mut(&record.tid) else { continue };
@@ -175,9 +216,10 @@ impl Cycles {
             drained.above = drained.above.or_else(|| thread.above());
         }
         self.exec_until(until, None);
+        self.break_until(until);
         let tids: Vec<u32> = self.threads.keys().copied().collect();
         for tid in tids {
-            drained.begun |= self.decide(tid, until, ended, place);
+            drained.begun |= self.decide(tid, ended, place);
         }
         for (tid, thread) in &mut self.threads {
             self.stacks_lost += thread.worst_cycles.look_up(*tid, &self.attacher);
@@ -213,25 +255,28 @@ impl Cycles {
         }
     }
 
+    /// Events were missing: whether threads had cycles meanwhile is not known.
+    fn break_until(&mut self, now: MonotonicNs) {
+        let broken = self.breaks.partition_point(|at| *at <= now);
+        if broken > 0 {
+            self.breaks.drain(..broken);
+            self.threads.values_mut().for_each(|thread| thread.break_off(&mut self.recent));
+        }
+    }
+
     fn all(&self) -> impl Iterator<Item = &Thread> {
         self.ended.iter().chain(self.threads.values())
     }
 
     /// Where enough of a thread was seen: its cycles are known, or none are looked for any more.
     /// Whether its series have begun.
-    fn decide(
-        &mut self,
-        tid: u32,
-        now: MonotonicNs,
-        ended: bool,
-        place: &mut SeriesPlace<'_>,
-    ) -> bool {
+    fn decide(&mut self, tid: u32, ended: bool, place: &mut SeriesPlace<'_>) -> bool {
         let Some(thread) = self.threads.get_mut(&tid) else { return false };
         let Some(inferred) = thread.infer(
             self.options.kind,
             self.options.thread.as_deref(),
             &self.calls,
-            now,
+            &self.attacher,
             ended,
         ) else {
             return false;
@@ -247,7 +292,8 @@ impl Cycles {
         taken.extend_from_slice(place.taken);
         let Some(thread) = self.threads.get_mut(&tid) else { return false };
         let label = thread::label(thread.name(), &taken);
-        match thread.begin(&label, inferred, place, &self.options, &self.calls) {
+        let known = (&self.calls, self.attacher.facts(tid));
+        match thread.begin(&label, inferred, place, &self.options, known) {
             Ok(waits) => {
                 *place.next += SeriesKind::ALL.len();
                 waits.into_iter().for_each(|record| thread.push(record, &mut self.recent));

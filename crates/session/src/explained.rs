@@ -50,6 +50,27 @@ pub fn open(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
     Ok(explanations)
 }
 
+/// Whether cycles may be found where nothing else is there to explain: in a recording without
+/// samples of which no pair is asked for.
+pub fn may_have_cycles(bundle: &Bundle, wanted: &Wanted) -> bool {
+    wanted.pairs.is_empty() && bundle.recording.is_some() && bundle.series().next().is_none()
+}
+
+/// Explains the cycles that were found in the recording of a bundle (`traces::cycles_of`), which
+/// are series of another one, with what their findings say of that.
+pub fn of_cycles(
+    found: &Bundle,
+    recording: &Bundle,
+    wanted: &Wanted,
+) -> Result<Explanations, Failure> {
+    let mut explanations =
+        recording::explain_by(found, recording, wanted).ok_or_else(|| no_events(recording))?;
+    explanations.findings.extend(found.findings.iter().cloned());
+    let contradiction = explanations.contradiction();
+    explanations.findings.extend(contradiction);
+    Ok(explanations)
+}
+
 fn no_events(bundle: &Bundle) -> Failure {
     Failure::refused(format!(
         "{} has no events that explain samples: neither windows nor a recording.\nMeasure \

@@ -9,7 +9,8 @@
 //! 1. [`exit`], [`messages`], [`interrupts`], [`programs`], [`command`]: small things of all.
 //! 2. [`options`] and [`request`]: what was asked for, as a plan.
 //! 3. [`run`], with what goes beside it: [`recording`], [`flight`], [`metrics`], [`violation`].
-//! 4. [`recorded`], [`limits`], [`explained`], [`exact`]: what a bundle says of it.
+//! 4. [`recorded`], [`limits`], [`explained`], [`exact`]: what a bundle says of it; [`traces`]:
+//!    bundles of what other tools recorded.
 //! 5. [`targets`], [`labs`], [`hunt`]: runs elsewhere, many runs, a search; [`attach`] and
 //!    [`truth`].
 
@@ -42,6 +43,7 @@ pub mod request;
 pub mod run;
 pub mod sections;
 pub mod targets;
+pub mod traces;
 pub mod truth;
 pub mod unfinished;
 mod violation;

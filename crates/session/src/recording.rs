@@ -18,6 +18,7 @@ pub use progress::{Done, Progress};
 use punctual_core::{CpuSet, Finding, Policy, Priority};
 use punctual_record::Attached;
 use punctual_sys::attributes::{self, Scheduling};
+pub(crate) use sources::Sources;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};

@@ -44,6 +44,14 @@ impl Follower {
         Some(self.follow(ended))
     }
 
+    /// The last cycle before records are missing: of the next one it is not known how many
+    /// releases were before it.
+    pub fn break_off(&mut self) -> Option<Measured> {
+        let last = self.finish();
+        self.last = None;
+        last
+    }
+
     /// The last cycle: nothing comes after it.
     pub fn finish(&mut self) -> Option<Measured> {
         let last = self.pending.take()?;

@@ -1,15 +1,90 @@
-//! A bundle that a command is about, and how it is shown.
+//! A bundle that a command is about, and how it is shown. A trace of another tool is made into one.
 
 use crate::exit::Failure;
 use crate::output::{self, colored};
 use punctual_bundle::Bundle;
+use punctual_core::{Nanos, SeriesRequirement};
 use punctual_report::terminal::ShowOptions;
+use punctual_session::cycles::CycleOptions;
+use punctual_session::traces::{self, Converted, TraceOptions};
 use std::io;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use tempfile::TempDir;
 
-/// Opens a bundle; that there is none is a wrong request.
+/// What was made of traces, for as long as this process needs it.
+static TEMPORARY: Mutex<Vec<TempDir>> = Mutex::new(Vec::new());
+
+/// What is asked of the cycles in a trace, or in a recording without samples.
+#[derive(clap::Args, Default)]
+pub struct CycleArgs {
+    /// Of a trace or recording: only the cycles of threads of this name [default: those of
+    /// real-time threads, and those that timers release]
+    #[arg(long, value_name = "NAME")]
+    thread: Option<String>,
+    /// Of a trace or recording: count the cycles whose response time exceeds this
+    #[arg(long, value_name = "DURATION")]
+    deadline: Option<Nanos>,
+    /// Of a trace or recording: a requirement on its cycles, written as for `punctual attach`
+    #[arg(long, value_name = "REQUIREMENT")]
+    require: Vec<SeriesRequirement>,
+}
+
+impl CycleArgs {
+    /// Whether anything is asked.
+    pub fn any(&self) -> bool {
+        self.thread.is_some() || self.deadline.is_some() || !self.require.is_empty()
+    }
+
+    /// As the search for cycles takes it.
+    pub fn options(&self) -> CycleOptions {
+        CycleOptions {
+            thread: self.thread.clone(),
+            deadline: self.deadline,
+            requirements: self.require.clone(),
+            ..CycleOptions::default()
+        }
+    }
+}
+
+/// Opens a bundle, or makes one of a trace of another tool (`-`: on standard input); that there is
+/// none is a wrong request.
 pub fn open(path: &Path) -> Result<Bundle, Failure> {
-    Bundle::open(path).map_err(Failure::refused)
+    open_with(path, &CycleArgs::default()).map(|(bundle, _)| bundle)
+}
+
+/// The same with what is asked of the cycles of a trace, and what became of that.
+pub fn open_with(path: &Path, args: &CycleArgs) -> Result<(Bundle, Option<Converted>), Failure> {
+    if !traces::is_trace(path) {
+        return Ok((Bundle::open(path).map_err(Failure::refused)?, None));
+    }
+    made(|directory| traces::import(path, directory, args.options()))
+        .map(|(bundle, converted)| (bundle, Some(converted)))
+}
+
+/// The cycles in the recording of a bundle, as a bundle of their own.
+pub fn cycles_of(bundle: &Bundle, args: &CycleArgs) -> Result<(Bundle, Converted), Failure> {
+    let name = bundle.manifest.experiment.clone();
+    let origin = bundle.manifest.origin.clone();
+    let options = TraceOptions { name, origin, cycles: args.options() };
+    made(|directory| traces::cycles_of(bundle, directory, options))
+}
+
+/// Makes a bundle that lasts as long as this process.
+fn made(
+    make: impl FnOnce(&Path) -> Result<Converted, Failure>,
+) -> Result<(Bundle, Converted), Failure> {
+    let cannot = |why| Failure::failed(format!("cannot make a temporary directory: {why}"));
+    let room = tempfile::Builder::new().prefix("punctual-").tempdir().map_err(cannot)?;
+    let directory = room.path().join("bundle");
+    TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner).push(room);
+    let converted = make(&directory)?;
+    Ok((Bundle::open(&directory).map_err(Failure::failed)?, converted))
+}
+
+/// Takes away what was made of traces.
+pub fn remove_temporary() {
+    TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
 /// The same for the figures of a bundle.

@@ -1,6 +1,6 @@
 //! `punctual explain`: what delayed the worst samples of a bundle.
 
-use super::bundle::{open, show_options_of};
+use super::bundle::{CycleArgs, cycles_of, open, open_with, show_options_of};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_analyze::Explanations;
@@ -14,6 +14,7 @@ use punctual_session::exact::{self, HowMuch};
 use punctual_session::exact_difference;
 use punctual_session::explained::{self, Wanted};
 use punctual_session::messages::shown;
+use punctual_session::traces::Converted;
 use std::path::{Path, PathBuf};
 
 /// Show what delayed the worst samples
@@ -22,6 +23,9 @@ use std::path::{Path, PathBuf};
 /// locks, I/O, and what cannot be attributed. The parts add up to the latency, and each one follows
 /// from kernel events: those that a run with --explain kept around its worst samples, or those of a
 /// recording (--trace, `punctual trace`).
+///
+/// In a trace that another tool recorded, and in a recording without samples, threads with cycles
+/// are found, and the longest of these are explained: docs/traces.md.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual measure timer --cpus 3 --duration 10s --explain \
                         --output worst && punctual explain worst\n  punctual explain BUNDLE \
@@ -30,14 +34,18 @@ use std::path::{Path, PathBuf};
                         'request->reply' --worst 3\n  punctual explain BUNDLE --perfetto \
                         worst.pftrace\n  punctual explain BUNDLE --exact --folded \
                         worst.folded --perfetto worst.pftrace\n  punctual explain BUNDLE --exact \
-                        --against 6.12-rt\n\nExit codes: 0 done; 2 the \
-                        bundle has no events that explain samples; 4 the parts of a sample do \
-                        not add up to its latency (a bug), or the replay of --exact gave \
-                        different samples.")]
+                        --against 6.12-rt\n  punctual explain trace.dat --thread servo \
+                        --deadline 1ms\n\nExit codes: 0 done; 1 no cycles were found in a trace; \
+                        2 the bundle has no events that explain samples; with --require also 3 a \
+                        requirement was not met; 4 it could not be decided, or the parts of a \
+                        sample do not add up to its latency (a bug), or the replay of --exact \
+                        gave different samples.")]
 pub struct Args {
-    /// The bundle
+    /// The bundle, or the trace of another tool; `-` is a trace on standard input
     #[arg(value_name = "BUNDLE")]
     bundle: PathBuf,
+    #[command(flatten)]
+    cycles: CycleArgs,
     /// Only samples of this series (NAME or PHASE/NAME); can be repeated
     #[arg(long, value_name = "SERIES")]
     series: Vec<String>,
@@ -83,7 +91,7 @@ const SHOWN_BY_DEFAULT: usize = 5;
 
 /// Opens the bundle, explains its worst samples and prints the result.
 pub fn run(args: Args) -> Ending {
-    let bundle = open(&args.bundle)?;
+    let (bundle, converted) = open_with(&args.bundle, &args.cycles)?;
     if args.exact {
         return exactly(&args, &bundle);
     }
@@ -93,7 +101,15 @@ pub fn run(args: Args) -> Ending {
         worst: args.worst,
         min_latency: args.min_latency.unwrap_or(Nanos::ZERO),
     };
-    let explanations = explained::open(&bundle, &wanted)?;
+    let (explanations, converted) = match converted {
+        // Why there are no cycles says more than that there is nothing to explain.
+        Some(Converted { none: Some(why), exit, .. }) => return Err(no_cycles(why, exit)),
+        Some(converted) => (explained::open(&bundle, &wanted)?, Some(converted)),
+        None => explain(&bundle, &wanted, &args.cycles)?,
+    };
+    if let Some(Converted { none: Some(why), exit, .. }) = &converted {
+        return Err(no_cycles(why.clone(), *exit));
+    }
     if let Some(path) = &args.perfetto {
         write_perfetto(&bundle, &explanations, path)?;
     }
@@ -102,6 +118,9 @@ pub fn run(args: Args) -> Ending {
     } else {
         let checks: Option<serde_json::Value> = bundle.document("check").unwrap_or_default();
         let shown = args.worst.unwrap_or(SHOWN_BY_DEFAULT);
+        if let Some(converted) = &converted {
+            output::print(&format!("{}\n\n", converted.described.join("\n")))?;
+        }
         output::print(&terminal::explanations(
             &explanations,
             shown,
@@ -109,7 +128,46 @@ pub fn run(args: Args) -> Ending {
             &show_options_of(&bundle),
         ))?;
     }
-    Ok(if explanations.contradiction().is_some() { Exit::NoEvidence } else { Exit::Done })
+    Ok(match converted {
+        _ if explanations.contradiction().is_some() => Exit::NoEvidence,
+        Some(converted) => converted.exit,
+        None => Exit::Done,
+    })
+}
+
+/// No thread has cycles: what is required of them is undecided.
+fn no_cycles(why: String, exit: Exit) -> Failure {
+    match exit {
+        Exit::Done => Failure::failed(why),
+        exit => Failure { exit, ..Failure::failed(why) },
+    }
+}
+
+/// Explains what a bundle has; of a recording without samples and intervals, or where it is asked
+/// for, the cycles that are found in it.
+fn explain(
+    bundle: &Bundle,
+    wanted: &Wanted,
+    cycles: &CycleArgs,
+) -> Result<(Explanations, Option<Converted>), Failure> {
+    let of_cycles = |cycles: &CycleArgs| {
+        let (found, converted) = cycles_of(bundle, cycles)?;
+        let explanations = explained::of_cycles(&found, bundle, wanted)?;
+        Ok((explanations, Some(converted)))
+    };
+    if cycles.any() {
+        return of_cycles(cycles);
+    }
+    match explained::open(bundle, wanted) {
+        Ok(explanations) => Ok((explanations, None)),
+        Err(why) if explained::may_have_cycles(bundle, wanted) => match of_cycles(cycles) {
+            Ok((explanations, Some(converted))) if converted.none.is_none() => {
+                Ok((explanations, Some(converted)))
+            }
+            _ => Err(why),
+        },
+        Err(why) => Err(why),
+    }
 }
 
 /// What a run with --exact showed, as a person reads it.

@@ -1,11 +1,14 @@
 //! `punctual import`: another tool's results into a bundle.
 
+use super::bundle::{CycleArgs, open};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::import::{ImportOptions, Tool, import};
+use punctual_session::cycles::CycleOptions;
 use punctual_session::messages::shown;
+use punctual_session::traces::{self, Converted, TraceOptions};
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Import another tool's results into a bundle
 #[derive(clap::Args)]
@@ -16,9 +19,11 @@ use std::path::PathBuf;
                         output.txt\n\nRecognised by content: cyclictest (JSON, histogram, -v, \
                         status lines), cyclicdeadline, signaltest, ptsematest, svsematest, \
                         pmqtest, sigwaittest, oslat (JSON and text), hwlatdetect, and what `rtla \
-                        timerlat hist` and `rtla osnoise hist` print.")]
+                        timerlat hist` and `rtla osnoise hist` print; and traces of other tools \
+                        (docs/traces.md), of which the cycles are found.")]
 pub struct Args {
-    /// The output file of the other tool
+    /// The output file of the other tool, or a bundle with a recording, of which the cycles are
+    /// found
     file: PathBuf,
     /// The bundle's directory, which must not exist [default: the file's name without its
     /// extension, in the current directory]
@@ -34,6 +39,8 @@ pub struct Args {
     /// Read the figures of text output as ns (cyclictest -N); the text does not state the unit
     #[arg(long)]
     nanoseconds: bool,
+    #[command(flatten)]
+    cycles: CycleArgs,
 }
 
 fn tool_parser() -> impl clap::builder::TypedValueParser<Value = Tool> {
@@ -47,6 +54,25 @@ pub fn run(args: Args) -> Ending {
     let stem = args.file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let stem = stem.ok_or_else(|| Failure::refused("this file has no name: add --output DIR"))?;
     let directory = args.output.unwrap_or_else(|| PathBuf::from(format!("punctual-{stem}")));
+    let cycles = args.cycles.options();
+    let converted = match args.from {
+        None if args.file.is_dir() => Some(of_recording(&args.file, &directory, cycles)?),
+        None if traces::recognizes(&args.file) => {
+            Some(traces::import(&args.file, &directory, cycles)?)
+        }
+        _ => None,
+    };
+    if let Some(converted) = converted {
+        output::say(&format!("{}\n", converted.described.join("\n")));
+        output::print(&format!("{}\n", shown(&directory)))?;
+        return match converted.none {
+            Some(why) if converted.exit == Exit::Done => {
+                output::say(&format!("{why}\n"));
+                Ok(Exit::Done)
+            }
+            _ => Ok(converted.exit),
+        };
+    }
     let cannot_read = |why| Failure::refused(format!("cannot read {}: {why}", shown(&args.file)));
     let mut input = File::open(&args.file).map_err(cannot_read)?;
     let options = ImportOptions {
@@ -58,4 +84,12 @@ pub fn run(args: Args) -> Ending {
         .map_err(|why| Failure::refused(format!("{}: {why}", shown(&args.file))))?;
     output::print(&format!("{}\n", shown(&directory)))?;
     Ok(Exit::Done)
+}
+
+/// The cycles in the recording of a bundle.
+fn of_recording(path: &Path, directory: &Path, cycles: CycleOptions) -> Result<Converted, Failure> {
+    let bundle = open(path)?;
+    let name = bundle.manifest.experiment.clone();
+    let origin = format!("import: {}", bundle.manifest.origin);
+    traces::cycles_of(&bundle, directory, TraceOptions { name, origin, cycles })
 }

@@ -73,7 +73,8 @@ pub fn end(mut attachment: Attachment, outcome: Outcome) -> Finished {
     Finished { summary, described, cost, exit, none, command, required, trouble, phase, cycles }
 }
 
-fn exit_of(outcome: &Outcome, summary: &Summary, required: bool, none: bool) -> Exit {
+/// How the command ends. `none`: there are no cycles.
+pub fn exit_of(outcome: &Outcome, summary: &Summary, required: bool, none: bool) -> Exit {
     match run::exit_of(outcome, summary) {
         _ if none && required => Exit::NoEvidence,
         _ if none => Exit::Failed,

@@ -1,6 +1,6 @@
 //! Whose locks a thread waited for.
 
-use super::target::comm;
+use super::names::comm;
 use punctual_core::cycle::{Cycle, LockEvidence, LockHolder};
 use punctual_core::{Cell, Column, Nanos, Table};
 use punctual_report::format;

@@ -1,6 +1,6 @@
 //! Threads by the ids that they have in a PID namespace of their own (pid_namespaces(7)).
 
-use super::target::comm;
+use super::names::comm;
 use punctual_core::cycle::{Cycle, TaskName};
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,9 +1,10 @@
 //! What is attached to: processes that run, threads of them, or a command that is to be started.
 
+use super::names::comm;
+use super::source::CycleRecorder;
 use crate::command::{self, Command};
 use crate::exit::Failure;
 use crate::programs::is_there;
-use punctual_record::attach::CycleRecorder;
 use punctual_sys::gate::Gated;
 use std::fs;
 use std::path::PathBuf;
@@ -131,12 +132,6 @@ impl Started {
         }
         self.command
     }
-}
-
-/// The name of a process.
-pub fn comm(pid: u32) -> Option<String> {
-    let comm = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    Some(comm.trim_end_matches('\n').to_owned()).filter(|comm| !comm.is_empty())
 }
 
 /// The process of a thread.

@@ -8,7 +8,8 @@ use super::practice::Practice;
 use super::recent::Recent;
 use super::rows::ThreadRow;
 use super::series::{CycleSeries, SeriesPlace};
-use super::target::{comm, kept};
+use super::source::{CycleRecorder, ThreadFacts};
+use super::target::kept;
 use super::typical::TypicalCycles;
 use super::worst::WorstCycles;
 use punctual_analyze::SeriesView;
@@ -20,11 +21,9 @@ use punctual_bundle::meta::{MeasureMeta, REQUESTED_SCHEDULING};
 use punctual_bundle::{BundleError, SeriesMeta};
 use punctual_core::cycle::{Cycle, CycleKind, SeriesKind, TaskName};
 use punctual_core::{
-    Cell, Clock, Column, CpuSet, Figure, Finding, MonotonicNs, Nanos, Notes, Sample, Severity,
-    Table,
+    Cell, Clock, Column, Figure, Finding, MonotonicNs, Nanos, Notes, Sample, Severity, Table,
 };
 use punctual_report::format;
-use punctual_sys::attributes;
 use std::collections::BTreeMap;
 
 /// Waits that are looked at before a thread's cycles are inferred, and the most that are kept for
@@ -42,6 +41,8 @@ const CULPRITS: usize = 256;
 /// A thread of the program.
 pub struct Thread {
     tid: u32,
+    /// It is one of this machine, now.
+    is_live: bool,
     name: String,
     phase: String,
     since: MonotonicNs,
@@ -108,12 +109,13 @@ struct Delay {
 
 impl Thread {
     /// One whose first wait was just seen.
-    pub fn new(tid: u32, since: MonotonicNs, phase: &str) -> Thread {
+    pub fn new(tid: u32, source: &CycleRecorder, phase: &str) -> Thread {
         Thread {
             tid,
-            name: comm(tid).unwrap_or_else(|| "thread".to_owned()),
+            is_live: source.is_live(),
+            name: source.comm(tid).unwrap_or_else(|| "thread".to_owned()),
             phase: phase.to_owned(),
-            since,
+            since: source.now(),
             state: State::Learning { waits: Vec::new(), looked_at: 0 },
             cycles: 0,
             skipped: 0,
@@ -161,7 +163,9 @@ impl Thread {
 
     /// Takes a record of it.
     pub fn push(&mut self, record: Cycle, recent: &mut Recent) {
-        self.practice.look_at(&record);
+        if self.is_live {
+            self.practice.look_at(&record);
+        }
         match &mut self.state {
             State::Learning { waits, .. } => waits.push(record),
             State::Cyclic(cyclic) => {
@@ -173,6 +177,16 @@ impl Thread {
             }
             State::Other { waits, .. } => *waits += 1,
             State::Unwanted => {}
+        }
+    }
+
+    /// Events are missing from here on: the cycle that went on is the last before that.
+    pub fn break_off(&mut self, recent: &mut Recent) {
+        if let State::Cyclic(cyclic) = &mut self.state
+            && let Some(measured) = cyclic.follower.break_off()
+        {
+            recent.add(&measured.cycle);
+            self.take(&measured);
         }
     }
 
@@ -223,9 +237,10 @@ impl Thread {
         kind: Option<CycleKind>,
         wanted: Option<&str>,
         calls: &CallNames,
-        now: MonotonicNs,
+        source: &CycleRecorder,
         ended: bool,
     ) -> Option<Option<Inferred>> {
+        let now = source.now();
         let State::Learning { waits, looked_at } = &mut self.state else { return None };
         let enough = waits.len() >= ENOUGH && waits.len() >= 2 * *looked_at;
         let long = waits.len() >= FEW && now - self.since >= LONG && waits.len() >= 2 * *looked_at;
@@ -236,8 +251,13 @@ impl Thread {
         match infer(waits, Constraint { kind }, calls) {
             Ok(inferred) => {
                 // Programs name their threads after they have begun.
-                self.name = comm(self.tid).unwrap_or_else(|| std::mem::take(&mut self.name));
-                if wanted.is_some_and(|wanted| kept(wanted) != self.name) {
+                let name = source.comm(self.tid);
+                self.name = name.unwrap_or_else(|| std::mem::take(&mut self.name));
+                let is_wanted = match wanted {
+                    Some(wanted) => kept(wanted) == self.name,
+                    None => source.shows(self.tid, &inferred),
+                };
+                if !is_wanted {
                     self.state = State::Unwanted;
                     self.worst_cycles = WorstCycles::default();
                     return Some(None);
@@ -261,7 +281,7 @@ impl Thread {
         inferred: Inferred,
         place: &SeriesPlace<'_>,
         options: &CycleOptions,
-        calls: &CallNames,
+        (calls, facts): (&CallNames, ThreadFacts),
     ) -> Result<Vec<Cycle>, BundleError> {
         let State::Learning { waits, .. } = &mut self.state else { return Ok(Vec::new()) };
         let waits = std::mem::take(waits);
@@ -270,10 +290,12 @@ impl Thread {
         let (tid, wait) = (self.tid as i32, inferred.site.describe(calls));
         let mut series = Vec::new();
         for (number, kind) in (*place.next..).zip(SeriesKind::ALL) {
-            let meta = meta(label, kind, tid, &inferred, &wait, options);
+            let meta = meta(label, kind, (tid, &facts), &inferred, &wait, options);
             series.push(CycleSeries::begin(kind, meta, span, place, number)?);
         }
-        self.practice.refresh(self.tid, &inferred);
+        if self.is_live {
+            self.practice.refresh(self.tid, &inferred);
+        }
         let label = label.to_owned();
         let follower = Follower::new(&inferred);
         let (deadline, stop_above) = (options.deadline, options.stop_above);
@@ -305,7 +327,7 @@ impl Thread {
         if let State::Cyclic(cyclic) = &mut self.state {
             cyclic.series.iter_mut().for_each(CycleSeries::checkpoint);
             self.checkpoints += 1;
-            if self.checkpoints.is_multiple_of(REREAD) {
+            if self.is_live && self.checkpoints.is_multiple_of(REREAD) {
                 self.practice.refresh(self.tid, &cyclic.inferred);
             }
         }
@@ -594,15 +616,12 @@ fn details(inferred: &Inferred, wait: &str) -> BTreeMap<String, String> {
 fn meta(
     label: &str,
     kind: SeriesKind,
-    tid: i32,
+    (tid, facts): (i32, &ThreadFacts),
     inferred: &Inferred,
     wait: &str,
     options: &CycleOptions,
 ) -> SeriesMeta {
-    let scheduling = attributes::scheduling(tid).ok();
-    let real_time = scheduling.as_ref().is_some_and(|scheduling| scheduling.policy.is_real_time());
-    let words =
-        scheduling.map_or_else(|| "unknown".to_owned(), |scheduling| scheduling.to_string());
+    let (words, real_time) = (facts.scheduling.clone(), facts.real_time);
     let mut details = details(inferred, wait);
     details.extend(options.details.clone());
     // As the program wants it.
@@ -615,7 +634,7 @@ fn meta(
         measure: label.to_owned(),
         workload: WORKLOAD.to_owned(),
         clock: Clock::Monotonic,
-        cpus: attributes::affinity(tid).unwrap_or_else(|_| CpuSet::new()),
+        cpus: facts.cpus.clone(),
         scheduling: words,
         real_time,
         period: inferred.period.filter(|_| has_period),

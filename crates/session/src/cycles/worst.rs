@@ -1,10 +1,10 @@
 //! Where a thread was in its longest cycles: at its waits, when it was preempted, and when a timer
 //! interrupted it.
 
+use super::source::CycleRecorder;
 use punctual_analyze::cycles::CallNames;
 use punctual_core::cycle::{Cycle, Moment, MomentKind};
 use punctual_core::{Cell, Column, Finding, MainPart, MonotonicNs, Nanos, Severity, Table};
-use punctual_record::attach::CycleRecorder;
 use punctual_record::symbols::{FunctionNames, Mappings, Place};
 use punctual_report::format;
 use punctual_sys::clock;
@@ -100,7 +100,8 @@ impl WorstCycles {
             return lost;
         }
         let now = clock::monotonic();
-        if !self.is_over && self.read.is_none_or(|read| now - read >= REREAD) {
+        if attacher.is_live() && !self.is_over && self.read.is_none_or(|read| now - read >= REREAD)
+        {
             self.read = Some(now);
             if let Some(mappings) = Mappings::read(tid) {
                 self.mappings = mappings;

@@ -7,7 +7,9 @@ use punctual_analyze::Explanations;
 use punctual_analyze::explain::{Kind, LatencyInterval};
 use punctual_analyze::threads::Coverage;
 use punctual_bundle::explanation::EventSource;
+use punctual_bundle::meta::ATTACHED_WORKLOAD;
 use punctual_bundle::{Bundle, Series};
+use punctual_core::cycle::{CycleKind, SeriesKind};
 use punctual_core::event::{Group, Recorded, Tid};
 use punctual_core::{
     Clock, CpuSet, Event, EventKind, Finding, MonotonicNs, Nanos, Sample, Severity,
@@ -19,12 +21,15 @@ const BEFORE: Nanos = Nanos::from_millis(2);
 /// Explains the worst samples of the series of a bundle; `None` where it has no recording of who
 /// ran.
 pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
-    let opened = recorded::open(bundle).filter(|opened| opened.recorded.covers(Group::Sched))?;
+    explain_by(bundle, bundle, wanted)
+}
+
+/// The same of series that were found in the recording of another bundle.
+pub fn explain_by(bundle: &Bundle, recording: &Bundle, wanted: &Wanted) -> Option<Explanations> {
+    let opened = recorded::open(recording).filter(|opened| opened.recorded.covers(Group::Sched))?;
     let around = Around::of(&opened);
     let (mut samples, mut findings) = (Vec::new(), Vec::new());
-    for (phase, series) in
-        bundle.series().filter(|(phase, series)| wanted.wants(phase, &series.meta.name))
-    {
+    for (phase, series) in bundle.series().filter(|(phase, series)| wants(wanted, phase, series)) {
         let name = &series.meta.name;
         let Some(tid) = series.meta.tid.and_then(|tid| u32::try_from(tid).ok()).map(Tid) else {
             continue;
@@ -58,14 +63,29 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
     Some(around.of_samples(samples, findings))
 }
 
+/// Of the series of cycles, those that last until the next wait are explained unless others are
+/// named.
+fn wants(wanted: &Wanted, phase: &str, series: &Series) -> bool {
+    let meta = &series.meta;
+    let response = format!("/{}", SeriesKind::Response.word());
+    let is_usual = meta.workload != ATTACHED_WORKLOAD || meta.name.ends_with(&response);
+    wanted.wants(phase, &meta.name) && (is_usual || !wanted.series.is_empty())
+}
+
 fn interval_of(sample: &Sample, series: &Series, tid: Tid) -> LatencyInterval {
     LatencyInterval {
         tid,
         cpu: u16::try_from(sample.cpu).unwrap_or(Event::NO_CPU),
         due: MonotonicNs(sample.due.0),
         woke: MonotonicNs(sample.woke.0),
-        kind: if series.meta.workload == "timer" { Kind::Timer } else { Kind::Interval },
+        kind: if is_timed(series) { Kind::Timer } else { Kind::Interval },
     }
+}
+
+/// Whether a timer ends what a sample waits for.
+fn is_timed(series: &Series) -> bool {
+    let cycle = series.meta.details.get("cycle");
+    series.meta.workload == "timer" || cycle.is_some_and(|kind| kind != CycleKind::Event.word())
 }
 
 /// The events of a recording around any interval of it.

@@ -1,0 +1,613 @@
+//! The cycles of threads from a stream of kernel events, whoever recorded it: what the programs of
+//! `record::attach` measure in the kernel, where none can run there or none did.
+//!
+//! A thread's life is cut at its waiting system calls, or where calls are not recorded, at its
+//! sleeps. When a cycle was due, began and ended is the same as there. What its time went to is
+//! known as far as events show it ([`Shown`]), and unknown otherwise. Events come in the order of
+//! time; memory grows with threads and CPUs, up to a bound.
+
+mod calls;
+mod cpu;
+mod shown;
+#[cfg(test)]
+mod tests;
+mod thread;
+
+pub use calls::Calls;
+pub use shown::{Shown, missing};
+
+use crate::gaps::{Gaps, Scope};
+use cpu::{Cpu, Expiry};
+use punctual_core::cycle::{
+    CallClass, Cycle, DescriptorSet, Moment, MomentKind, WaitingCall, WokenBy,
+};
+use punctual_core::event::{Futex, TaskState};
+use punctual_core::{Event, EventKind, MainPart, MonotonicNs};
+use std::collections::HashMap;
+use thread::{Phase, Readiness, Release, State, Thread, Waker};
+
+/// Timers of which it is known when they expire: far more than are started at once.
+const TIMERS: usize = 1 << 16;
+/// Threads and CPUs that are followed.
+const THREADS: usize = 1 << 14;
+const CPUS: u16 = 4_096;
+/// Threads that wait for one CPU.
+const WAITING: usize = 64;
+/// From this one on, the kernel's priorities are those of tasks without a real-time policy.
+const NORMAL: i16 = 100;
+
+/// What a stream has shown.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Found {
+    /// A cycle has ended.
+    Cycle(Cycle),
+    /// Where a thread was in its cycle, before that ends.
+    Moment(Moment),
+    /// Events are missing: cycles may be, too.
+    Lost,
+}
+
+/// Cycles from events in the order of time.
+pub struct Stream {
+    calls: Calls,
+    shown: Shown,
+    gaps: Gaps,
+    now: MonotonicNs,
+    cpus: HashMap<u16, Cpu>,
+    threads: HashMap<u32, Thread>,
+    selections: HashMap<u32, Option<(WaitingCall, bool)>>,
+    /// When the timers that were started expire.
+    timers: HashMap<u64, MonotonicNs>,
+    /// The threads that timers released.
+    owners: HashMap<u64, u32>,
+    untracked: u64,
+}
+
+impl Stream {
+    /// Nothing read yet. `gaps` are those of a recording that is there as a whole: recorders report
+    /// a loss after events of other CPUs within it.
+    pub fn new(calls: Calls, shown: Shown, gaps: Gaps) -> Stream {
+        Stream {
+            calls,
+            shown,
+            gaps,
+            now: MonotonicNs(i64::MIN),
+            cpus: HashMap::new(),
+            threads: HashMap::new(),
+            selections: HashMap::new(),
+            timers: HashMap::new(),
+            owners: HashMap::new(),
+            untracked: 0,
+        }
+    }
+
+    /// From now on a cycle of this thread ends where it waits in this call; with `true` in this
+    /// very file or at this address. With `None` it has no cycles any more.
+    pub fn select(&mut self, tid: u32, call: Option<(WaitingCall, bool)>) {
+        self.selections.insert(tid, call);
+    }
+
+    /// Events of more threads or CPUs than are followed.
+    pub fn untracked(&self) -> u64 {
+        self.untracked
+    }
+
+    /// The priority of a thread as its last events show it, as the kernel's `prio`.
+    pub fn priority(&self, tid: u32) -> Option<i16> {
+        self.threads.get(&tid)?.prio
+    }
+
+    /// Takes the next event.
+    pub fn push(&mut self, event: &Event, take: &mut dyn FnMut(Found)) {
+        if event.what.group().is_none() {
+            match event.what {
+                EventKind::Lost { .. } if event.cpu != Event::NO_CPU => self.lost(take),
+                EventKind::Unthrottled { .. } => self.unthrottled(event),
+                _ => {}
+            }
+            return;
+        }
+        if event.cpu >= CPUS {
+            self.untracked += 1;
+            return;
+        }
+        self.now = self.now.max(event.at);
+        let event = &Event { at: self.now, ..*event };
+        self.is_seen(event);
+        let (at, tid) = (event.at, event.tid.0);
+        match event.what {
+            EventKind::IrqEntry { .. } | EventKind::VectorEntry { .. } => {
+                self.cpu(event.cpu).enter_hard(at);
+            }
+            EventKind::IrqExit { .. } | EventKind::VectorExit { .. } => {
+                self.cpu(event.cpu).exit_hard(at);
+            }
+            EventKind::SoftirqEntry { .. } => self.cpu(event.cpu).enter_soft(at),
+            EventKind::SoftirqExit { .. } => self.cpu(event.cpu).exit_soft(at),
+            EventKind::BlockComplete { .. } => self.cpu(event.cpu).completed = true,
+            EventKind::HrtimerStart { timer, expires } => self.starts(event, timer, expires),
+            EventKind::HrtimerExpireEntry { timer, now, expires } => {
+                let known = self.timers.get(&timer).copied();
+                self.expires(event, timer, known.or(expires).or(now).unwrap_or(at));
+            }
+            EventKind::HrtimerExpireExit { .. } => self.cpu(event.cpu).has_expired(at),
+            EventKind::SyscallEnter { number, args } => self.enters(event, number, args),
+            EventKind::SyscallExit { result, .. } => self.returns(event, result, take),
+            EventKind::FutexEnter { op: Futex::LockPi, .. } if !self.shown.calls => {
+                self.waits_for_lock(tid, true);
+            }
+            EventKind::FutexExit { .. } if !self.shown.calls => self.waits_for_lock(tid, false),
+            EventKind::Switch { .. } => self.switches(event, take),
+            EventKind::Waking { task, prio, target } => {
+                self.wakes(event, task.0, (target, prio), false);
+            }
+            EventKind::Wakeup { task, prio, target, new: false } => {
+                self.wakes(event, task.0, (target, prio), true);
+            }
+            EventKind::Migrate { task, to, .. } => self.moves(at, task.0, to),
+            EventKind::PiSetPrio { task, new, .. } => {
+                self.with(task.0, |thread| thread.prio = Some(new));
+                self.with(tid, |thread| thread.lent_to = Some(task.0).filter(|of| *of != tid));
+            }
+            EventKind::PageFault { .. } => self.with(tid, |thread| {
+                thread.faulted = true;
+                thread.cycle.faults = thread.cycle.faults.saturating_add(1);
+            }),
+            EventKind::ReclaimBegin { .. } => self.reclaims(event, true),
+            EventKind::ReclaimEnd { .. } => self.reclaims(event, false),
+            EventKind::Exit => self.forget(tid),
+            EventKind::Exec => {
+                self.forget(tid);
+                let what = MomentKind::Exec;
+                take(Found::Moment(Moment {
+                    tid,
+                    begin: at,
+                    end: at,
+                    what,
+                    call: None,
+                    stack: None,
+                }));
+            }
+            _ => {}
+        }
+    }
+
+    fn cpu(&mut self, number: u16) -> &mut Cpu {
+        self.cpus.entry(number).or_default()
+    }
+
+    fn with(&mut self, tid: u32, change: impl FnOnce(&mut Thread)) {
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            change(thread);
+        }
+    }
+
+    fn forget(&mut self, tid: u32) {
+        self.threads.remove(&tid);
+        self.selections.remove(&tid);
+        self.owners.retain(|_, owner| *owner != tid);
+    }
+
+    /// What lies between is not known.
+    fn lost(&mut self, take: &mut dyn FnMut(Found)) {
+        self.threads.clear();
+        self.cpus.clear();
+        take(Found::Lost);
+    }
+
+    fn unthrottled(&mut self, event: &Event) {
+        let EventKind::Unthrottled { task } = event.what else { return };
+        let (Some(thread), Some(cpu)) = (self.threads.get_mut(&task.0), self.cpus.get(&event.cpu))
+        else {
+            return;
+        };
+        if thread.state == State::Ready(Readiness::Held) {
+            thread.waited(cpu, event.at, self.shown.interrupts);
+            thread.state = State::Ready(Readiness::ByCpu);
+            thread.enqueued = Some(event.at);
+        }
+    }
+
+    /// A CPU runs one task from switch to switch: where an event shows another one, a switch was
+    /// not recorded.
+    fn is_seen(&mut self, event: &Event) {
+        let Event { at, cpu, tid, .. } = *event;
+        let limited = self.shown.some_threads;
+        let Stream { cpus, threads, .. } = self;
+        let cpu = cpus.entry(cpu).or_default();
+        if cpu.running == Some(tid.0) {
+            return;
+        }
+        for tid in &cpu.waiting {
+            if let Some(thread) = threads.get_mut(tid)
+                && cpu.running.is_some()
+                && !limited
+            {
+                thread.loses_sight(at);
+                thread.look(cpu, at);
+            }
+        }
+        cpu.is_found_with(at, tid.0, limited);
+    }
+
+    fn starts(&mut self, event: &Event, timer: u64, expires: MonotonicNs) {
+        if self.timers.len() >= TIMERS {
+            self.timers.clear();
+        }
+        self.timers.insert(timer, expires);
+        // A handler starts some, whomever it has interrupted.
+        let served = self.cpus.get(&event.cpu).is_some_and(Cpu::serves);
+        let calls = self.shown.calls;
+        if !served && !calls {
+            self.thread(event.tid.0, event.cpu, event.at);
+        }
+        if !served {
+            self.with(event.tid.0, |thread| {
+                if thread.call.is_some() || !calls {
+                    thread.starts(timer, expires);
+                }
+            });
+        }
+    }
+
+    fn expires(&mut self, event: &Event, timer: u64, due: MonotonicNs) {
+        let (at, due) = (event.at, due.min(event.at));
+        self.cpu(event.cpu).expires(Expiry { timer, due, at });
+        if let Some(owner) = self.owners.get(&timer)
+            && let Some(thread) = self.threads.get_mut(owner)
+            && let Some(own) = thread.own_timer(timer)
+        {
+            own.expired.get_or_insert(due);
+        }
+    }
+
+    fn waits_for_lock(&mut self, tid: u32, waits: bool) {
+        self.with(tid, |thread| thread.locks = waits);
+    }
+
+    fn reclaims(&mut self, event: &Event, reclaims: bool) {
+        let (Some(thread), Some(cpu)) =
+            (self.threads.get_mut(&event.tid.0), self.cpus.get(&event.cpu))
+        else {
+            return;
+        };
+        thread.runs(event.cpu, cpu, event.at);
+        thread.reclaims = reclaims;
+    }
+
+    fn ends_cycle(&self, tid: u32, call: WaitingCall) -> bool {
+        match self.selections.get(&tid) {
+            Some(None) => false,
+            _ if call.number == WaitingCall::NOT_RECORDED => true,
+            None => self.calls.may_begin(call),
+            Some(Some((of, by_argument))) => {
+                (of.number, of.operation) == (call.number, call.operation)
+                    && (!by_argument || of.argument == call.argument)
+            }
+        }
+    }
+
+    fn thread(&mut self, tid: u32, cpu: u16, at: MonotonicNs) -> Option<&mut Thread> {
+        if tid == 0 {
+            return None;
+        }
+        if self.threads.len() >= THREADS && !self.threads.contains_key(&tid) {
+            self.untracked += 1;
+            return None;
+        }
+        Some(self.threads.entry(tid).or_insert_with(|| Thread::new(tid, cpu, at)))
+    }
+
+    fn enters(&mut self, event: &Event, number: u32, args: [u64; 2]) {
+        let (at, tid) = (event.at, event.tid.0);
+        let call = self.calls.call(number, args);
+        let mark = self.calls.mark(number);
+        if self.thread(tid, event.cpu, at).is_none() {
+            return;
+        }
+        let (Some(thread), Some(cpu)) = (self.threads.get_mut(&tid), self.cpus.get(&event.cpu))
+        else {
+            return;
+        };
+        thread.runs(event.cpu, cpu, at);
+        thread.call = Some((call, at));
+        thread.has_called = true;
+        thread.in_call = Default::default();
+        thread.started.clear();
+        (thread.early, thread.slept, thread.lent_to) = (None, false, None);
+        (thread.reclaims, thread.faulted) = (false, false);
+        let cycle = &mut thread.cycle;
+        cycle.syscalls = cycle.syscalls.saturating_add(1);
+        if let Some((place, class)) = mark {
+            cycle.calls.0 |= 1 << place;
+            if class == CallClass::Write {
+                cycle.written.0 |= 1 << args[0].min(DescriptorSet::OTHERS.into());
+            }
+        }
+    }
+
+    fn switches(&mut self, event: &Event, take: &mut dyn FnMut(Found)) {
+        let EventKind::Switch { prev_prio, prev_state, next, next_prio } = event.what else {
+            return;
+        };
+        let (at, number) = (event.at, event.cpu);
+        let interrupts = self.shown.interrupts;
+        let Stream { cpus, threads, .. } = self;
+        let cpu = cpus.entry(number).or_default();
+        cpu.prio.get_or_insert(prev_prio);
+        let mut waiting = std::mem::take(&mut cpu.waiting);
+        waiting.retain(|tid| {
+            let thread = threads.get_mut(tid).filter(|thread| thread.cpu == number);
+            let Some(thread) = thread else { return false };
+            if *tid != next.0 {
+                thread.waited(cpu, at, interrupts);
+            }
+            *tid != next.0 && matches!(thread.state, State::Ready(_))
+        });
+        cpu.waiting = waiting;
+        let part = match next_prio {
+            _ if next.0 == 0 => MainPart::Throttled,
+            prio if prio > prev_prio && prev_prio < NORMAL => MainPart::Throttled,
+            prio if prio < prev_prio && prio < NORMAL => MainPart::Preempted,
+            _ => MainPart::Runqueue,
+        };
+        self.leaves(event, prev_state, prev_prio, (part, next.0), take);
+        self.arrives(event, next.0, next_prio, take);
+        self.cpu(number).switches(at, next.0, next_prio);
+        if let Some(thread) = self.threads.get_mut(&event.tid.0)
+            && matches!(thread.state, State::Ready(Readiness::ByCpu))
+        {
+            let cpu = self.cpus.entry(number).or_default();
+            thread.look(cpu, at);
+            takes_place(cpu, thread, event.tid.0);
+        }
+        let cpu = self.cpus.entry(number).or_default();
+        if let Some(thread) = self.threads.get_mut(&next.0) {
+            thread.look(cpu, at);
+        }
+    }
+
+    /// The task of the event gives its CPU away.
+    fn leaves(
+        &mut self,
+        event: &Event,
+        state: TaskState,
+        prio: i16,
+        (part, by): (MainPart, u32),
+        take: &mut dyn FnMut(Found),
+    ) {
+        let (at, tid) = (event.at, event.tid.0);
+        if !self.shown.calls && self.thread(tid, event.cpu, at).is_none() {
+            return;
+        }
+        let limited = self.shown.some_threads;
+        let (Some(thread), Some(cpu)) = (self.threads.get_mut(&tid), self.cpus.get(&event.cpu))
+        else {
+            return;
+        };
+        thread.runs(event.cpu, cpu, at);
+        thread.prio = Some(prio);
+        match state {
+            TaskState::Throttled => return thread.is_preempted(at, Readiness::Held, by),
+            TaskState::Preempted | TaskState::Yielded => {
+                let readiness = if limited { Readiness::For(part, by) } else { Readiness::ByCpu };
+                return thread.is_preempted(at, readiness, by);
+            }
+            TaskState::Dead => return self.forget(tid),
+            _ => {}
+        }
+        let wait = match thread.call {
+            Some(call) => Some(call),
+            None if self.shown.calls || thread.locks => None,
+            None => Some((WaitingCall::UNRECORDED, at)),
+        };
+        let within = match (state, thread.call) {
+            (TaskState::LockWait, _) => MainPart::Lock,
+            _ if thread.reclaims => MainPart::Reclaim,
+            (_, Some((call, _))) => self.calls.part_of_sleep(call, state),
+            (TaskState::Blocked, None) if thread.faulted => MainPart::PageFault,
+            (_, None) if self.shown.calls && thread.has_called => MainPart::PageFault,
+            (_, None) if thread.locks => MainPart::Lock,
+            _ => MainPart::Waiting,
+        };
+        thread.cycle.slept_without_pi |=
+            within == MainPart::Lock && thread.call.is_some_and(|(call, _)| call.operation == 0);
+        let ends =
+            wait.filter(|(call, _)| state == TaskState::Sleeping && self.ends_cycle(tid, *call));
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        match ends {
+            // Woken, it waits on in the same call: that was no release.
+            Some(_) if thread.phase == Phase::Woken => thread.phase = Phase::Waiting,
+            Some((call, entered)) => {
+                let ended = thread.next_cycle(call, entered, within);
+                thread.phase = Phase::Waiting;
+                self.ended(ended, take);
+            }
+            None => thread.pauses(at, within),
+        }
+        let blocked = state == TaskState::Blocked;
+        self.with(tid, |thread| thread.sleeps(at, within, blocked));
+    }
+
+    /// A cycle has ended. Around events that are missing there is none.
+    fn ended(&self, cycle: Option<Cycle>, take: &mut dyn FnMut(Found)) {
+        let Some(cycle) = cycle else { return };
+        let gap = self.gaps.within(Scope::AnyCpu, cycle.entered.min(cycle.release), cycle.again);
+        take(if gap.is_some() { Found::Lost } else { Found::Cycle(cycle) });
+    }
+
+    /// A task gets a CPU.
+    fn arrives(&mut self, event: &Event, tid: u32, prio: i16, take: &mut dyn FnMut(Found)) {
+        let (at, number) = (event.at, event.cpu);
+        if !self.shown.calls && self.thread(tid, number, at).is_none() {
+            return;
+        }
+        let (calls, interrupts) = (self.shown.calls, self.shown.interrupts);
+        let (Some(thread), Some(cpu)) = (self.threads.get_mut(&tid), self.cpus.get(&number)) else {
+            return;
+        };
+        if matches!(thread.state, State::Ready(_)) && thread.cpu == number {
+            thread.waited(cpu, at, interrupts);
+        }
+        thread.prio = Some(prio);
+        thread.runs_on(number);
+        thread.runs(number, cpu, at);
+        if let Some(moment) = thread.end_moment(at) {
+            take(Found::Moment(moment));
+        }
+        if calls {
+            return;
+        }
+        if thread.phase == Phase::Waiting {
+            thread.is_released_unseen(at);
+        }
+        if thread.phase == Phase::Woken {
+            thread.returns(at);
+        }
+        // What it starts from now on is for its next sleep.
+        thread.started.clear();
+        (thread.faulted, thread.early) = (false, None);
+    }
+
+    /// Who wakes somebody with this event, for which timer.
+    fn release(&self, event: &Event, thread: &Thread) -> Release {
+        let (at, tid) = (event.at, event.tid.0);
+        let cpu = self.cpus.get(&event.cpu);
+        let expiring = cpu.and_then(|cpu| cpu.expiring);
+        let all = self.shown.interrupts && self.shown.softirqs && !self.shown.some_threads;
+        let by = match (expiring, cpu) {
+            (Some(expiry), _) => {
+                let own = thread.started.iter().any(|(timer, _)| *timer == expiry.timer);
+                if own { WokenBy::Sleep } else { WokenBy::Timer }
+            }
+            (None, Some(cpu)) if cpu.serves_interrupt() => WokenBy::Irq,
+            (None, Some(cpu)) if cpu.serves_softirq() => WokenBy::Softirq,
+            // The idle task wakes nobody: it was interrupted.
+            _ if tid == 0 => WokenBy::Irq,
+            _ if all => WokenBy::Task,
+            _ => WokenBy::Unseen,
+        };
+        let due = expiring.map_or(at, |expiry| expiry.due.min(at));
+        let timer = expiring.map_or(0, |expiry| expiry.timer);
+        Release { due, woken: at, waker: Waker { by, tid }, timer }
+    }
+
+    /// A thread is woken, or put on a runqueue.
+    fn wakes(&mut self, event: &Event, task: u32, (target, prio): (u16, i16), enqueued: bool) {
+        let at = event.at;
+        let Some(thread) = self.threads.get(&task) else { return };
+        let mut release = self.release(event, thread);
+        let limited = self.shown.some_threads;
+        let Some(thread) = self.threads.get_mut(&task) else { return };
+        thread.prio = Some(prio);
+        match thread.state {
+            State::Ready(_) => {
+                if enqueued {
+                    thread.enqueued.get_or_insert(at);
+                    if thread.cpu != target {
+                        self.moves_to(at, task, target);
+                    }
+                }
+                return;
+            }
+            State::Running | State::Unseen => {
+                if !enqueued && (thread.call.is_some() || !self.shown.calls) {
+                    thread.early = Some(release);
+                }
+                return;
+            }
+            State::Asleep(_) => {}
+        }
+        // The wake-up began before it slept.
+        if let Some(early) = thread.early.take().filter(|_| enqueued) {
+            release = Release { woken: at, ..early };
+        }
+        let here = self.cpus.get(&event.cpu);
+        if thread.phase == Phase::Waiting {
+            thread.release(release, here);
+        } else {
+            let completed = here.is_some_and(|cpu| cpu.completed);
+            let io = completed && thread.is_blocked();
+            thread.ends_pause(at, io.then_some(MainPart::Io), release.waker);
+        }
+        if release.waker.by == WokenBy::Timer
+            && let Some((site, _)) = thread.call
+        {
+            thread.keep_timer(release.timer, site);
+            if self.owners.len() >= TIMERS {
+                self.owners.clear();
+            }
+            self.owners.insert(release.timer, task);
+        }
+        let readiness =
+            if limited { Readiness::For(MainPart::Unknown, 0) } else { Readiness::ByCpu };
+        thread.becomes_ready(at, target, readiness, enqueued);
+        if target < CPUS {
+            let cpu = self.cpus.entry(target).or_default();
+            thread.look(cpu, at);
+            takes_place(cpu, thread, task);
+        }
+    }
+
+    fn moves(&mut self, at: MonotonicNs, task: u32, to: u16) {
+        let Some(thread) = self.threads.get_mut(&task) else { return };
+        thread.is_moved();
+        if matches!(thread.state, State::Ready(_)) && thread.cpu != to {
+            self.moves_to(at, task, to);
+        }
+    }
+
+    /// A ready thread is put on another CPU, which keeps it from now on.
+    fn moves_to(&mut self, at: MonotonicNs, task: u32, to: u16) {
+        let interrupts = self.shown.interrupts;
+        let Stream { cpus, threads, .. } = self;
+        let Some(thread) = threads.get_mut(&task) else { return };
+        if let Some(from) = cpus.get_mut(&thread.cpu) {
+            thread.waited(from, at, interrupts);
+            from.waiting.retain(|tid| *tid != task);
+        }
+        thread.cpu = to;
+        thread.enqueued = thread.enqueued.map(|_| at);
+        if to < CPUS {
+            let cpu = cpus.entry(to).or_default();
+            thread.look(cpu, at);
+            takes_place(cpu, thread, task);
+        }
+    }
+
+    fn returns(&mut self, event: &Event, result: i64, take: &mut dyn FnMut(Found)) {
+        let (at, tid) = (event.at, event.tid.0);
+        let site = self.threads.get(&tid).and_then(|thread| thread.call);
+        let ends = site.is_some_and(|(call, _)| self.ends_cycle(tid, call));
+        let (Some(thread), Some(cpu)) = (self.threads.get_mut(&tid), self.cpus.get(&event.cpu))
+        else {
+            return;
+        };
+        thread.runs(event.cpu, cpu, at);
+        let Some((call, entered)) = thread.call else { return };
+        if thread.phase == Phase::Waiting {
+            thread.is_released_unseen(at);
+        } else if ends && !thread.slept && thread.phase != Phase::Woken {
+            let passed = thread.passed(call, at, result, self.calls.is_sleep(call));
+            if let Some(release) = passed.or(thread.early) {
+                let within = self.calls.part_of_sleep(call, TaskState::Sleeping);
+                let ended = thread.next_cycle(call, entered, within);
+                thread.is_released_already(release, at);
+                self.ended(ended, take);
+            }
+        }
+        self.with(tid, |thread| thread.has_returned(call, entered, at));
+    }
+}
+
+/// It waits for this CPU. Where too many do, what it waits for is not known.
+fn takes_place(cpu: &mut Cpu, thread: &mut Thread, tid: u32) {
+    if cpu.waiting.contains(&tid) {
+        return;
+    }
+    if cpu.waiting.len() < WAITING {
+        cpu.waiting.push(tid);
+    } else if thread.state == State::Ready(Readiness::ByCpu) {
+        thread.state = State::Ready(Readiness::For(MainPart::Unknown, 0));
+    }
+}

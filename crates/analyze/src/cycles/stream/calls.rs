@@ -1,0 +1,85 @@
+//! Which system calls a stream of events is looked through for.
+
+use crate::cycles::CallNames;
+use punctual_core::MainPart;
+use punctual_core::cycle::{CallClass, FILE_CALLS, MARKED, WAITING_CALLS, WaitingCall};
+use punctual_core::event::TaskState;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// FUTEX_WAIT, FUTEX_LOCK_PI and FUTEX_LOCK_PI2 of futex(2).
+const LOCKS: [u16; 3] = [0, 6, 13];
+const WAIT_BITSET: u16 = 9;
+
+/// System calls by number, on the machine that was recorded.
+#[derive(Clone, Debug)]
+pub struct Calls {
+    waits: BTreeSet<u32>,
+    files: BTreeSet<u32>,
+    futexes: BTreeSet<u32>,
+    futex_waits: BTreeSet<u32>,
+    clock_nanosleep: BTreeSet<u32>,
+    marks: BTreeMap<u32, (usize, CallClass)>,
+}
+
+impl Calls {
+    /// By their names.
+    pub fn of(names: &CallNames) -> Calls {
+        let set = |wanted: &[&str]| -> BTreeSet<u32> {
+            let has = |(_, name): &(&u32, &String)| wanted.contains(&plain(name));
+            names.iter().filter(has).map(|(number, _)| *number).collect()
+        };
+        let mark = |(number, name): (&u32, &String)| {
+            let place = MARKED.iter().position(|(marked, _)| *marked == plain(name))?;
+            Some((*number, (place, MARKED[place].1)))
+        };
+        Calls {
+            waits: set(&WAITING_CALLS),
+            files: set(&FILE_CALLS),
+            futexes: set(&["futex"]),
+            futex_waits: set(&["futex_wait", "futex_waitv"]),
+            clock_nanosleep: set(&["clock_nanosleep"]),
+            marks: names.iter().filter_map(mark).collect(),
+        }
+    }
+
+    /// A call as far as it distinguishes cycles.
+    pub(super) fn call(&self, number: u32, args: [u64; 2]) -> WaitingCall {
+        let operation = match number {
+            _ if self.futexes.contains(&number) => args[1] as u16 & 0x7f,
+            _ if self.futex_waits.contains(&number) => WAIT_BITSET,
+            _ if self.clock_nanosleep.contains(&number) => args[1] as u16 & 1,
+            _ => 0,
+        };
+        WaitingCall { number, operation, argument: args[0] }
+    }
+
+    /// Whether a cycle may begin with it.
+    pub(super) fn may_begin(&self, call: WaitingCall) -> bool {
+        self.waits.contains(&call.number)
+    }
+
+    pub(super) fn is_sleep(&self, call: WaitingCall) -> bool {
+        self.clock_nanosleep.contains(&call.number)
+    }
+
+    pub(super) fn mark(&self, number: u32) -> Option<(usize, CallClass)> {
+        self.marks.get(&number).copied()
+    }
+
+    /// What a sleep in this call is, where that is none of the cycle's.
+    pub(super) fn part_of_sleep(&self, call: WaitingCall, state: TaskState) -> MainPart {
+        let is_futex =
+            self.futexes.contains(&call.number) || self.futex_waits.contains(&call.number);
+        match call.number {
+            _ if is_futex && LOCKS.contains(&call.operation) => MainPart::Lock,
+            _ if is_futex => MainPart::Waiting,
+            number if state == TaskState::Blocked && self.files.contains(&number) => MainPart::Io,
+            _ => MainPart::Waiting,
+        }
+    }
+}
+
+/// Without what 32-bit machines add to calls that take a time.
+fn plain(name: &str) -> &str {
+    name.strip_suffix("_time64").or_else(|| name.strip_suffix("_time32")).unwrap_or(name)
+}

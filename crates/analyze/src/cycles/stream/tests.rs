@@ -1,0 +1,619 @@
+use super::*;
+use punctual_core::Nanos;
+use punctual_core::event::{Group, Tid};
+
+const NANOSLEEP: u32 = 230;
+const READ: u32 = 0;
+const WRITE: u32 = 1;
+const FSYNC: u32 = 74;
+const FUTEX: u32 = 202;
+const TIMER: u64 = 0xaaaa;
+const THREAD: u32 = 7;
+const OTHER: u32 = 9;
+
+/// Events at instants in µs, and the cycles that come of them.
+struct Run {
+    stream: Stream,
+    cycles: Vec<Cycle>,
+    moments: Vec<Moment>,
+    lost: u64,
+}
+
+impl Run {
+    /// What `attach` records through tracefs: the events of some threads, and timers.
+    fn new() -> Run {
+        Run::of(&[Group::Sched, Group::Syscall, Group::Hrtimer], true)
+    }
+
+    fn of(groups: &[Group], some_threads: bool) -> Run {
+        let names = [
+            (NANOSLEEP, "clock_nanosleep"),
+            (READ, "read"),
+            (FSYNC, "fsync"),
+            (FUTEX, "futex"),
+            (WRITE, "write"),
+        ];
+        let names = names.map(|(number, name)| (number, name.to_owned())).into();
+        let shown = Shown::of(groups, some_threads);
+        let stream = Stream::new(Calls::of(&names), shown, Gaps::default());
+        Run { stream, cycles: Vec::new(), moments: Vec::new(), lost: 0 }
+    }
+
+    fn at(&mut self, us: i64, tid: u32, what: EventKind) -> &mut Run {
+        self.on(0, us, tid, what)
+    }
+
+    fn on(&mut self, cpu: u16, us: i64, tid: u32, what: EventKind) -> &mut Run {
+        let event = Event { at: MonotonicNs(us * 1_000), cpu, tid: Tid(tid), what };
+        let Run { stream, cycles, moments, lost } = self;
+        stream.push(&event, &mut |found| match found {
+            Found::Cycle(cycle) => cycles.push(cycle),
+            Found::Moment(moment) => moments.push(moment),
+            Found::Lost => *lost += 1,
+        });
+        self
+    }
+
+    fn enter(&mut self, us: i64, number: u32, args: [u64; 2]) -> &mut Run {
+        self.at(us, THREAD, EventKind::SyscallEnter { number, args })
+    }
+
+    fn exit(&mut self, us: i64, number: u32, result: i64) -> &mut Run {
+        self.at(us, THREAD, EventKind::SyscallExit { number, result })
+    }
+
+    fn start(&mut self, us: i64, expires: i64) -> &mut Run {
+        let expires = MonotonicNs(expires * 1_000);
+        self.at(us, THREAD, EventKind::HrtimerStart { timer: TIMER, expires })
+    }
+
+    /// The thread gives its CPU to another one.
+    fn leave(&mut self, us: i64, prev_state: TaskState, next_prio: i16) -> &mut Run {
+        let next = Tid(OTHER);
+        self.at(us, THREAD, EventKind::Switch { prev_prio: 20, prev_state, next, next_prio })
+    }
+
+    fn arrive(&mut self, us: i64) -> &mut Run {
+        let (prev_state, next) = (TaskState::Preempted, Tid(THREAD));
+        let what = EventKind::Switch { prev_prio: 120, prev_state, next, next_prio: 20 };
+        self.at(us, OTHER, what)
+    }
+
+    /// The timer's interrupt.
+    fn expire(&mut self, us: i64) -> &mut Run {
+        let what = EventKind::HrtimerExpireEntry { timer: TIMER, now: None, expires: None };
+        self.at(us, OTHER, what)
+    }
+
+    fn expired(&mut self, us: i64) -> &mut Run {
+        self.at(us, OTHER, EventKind::HrtimerExpireExit { timer: TIMER })
+    }
+
+    fn wake(&mut self, us: i64, by: u32) -> &mut Run {
+        self.at(us, by, EventKind::Waking { task: Tid(THREAD), prio: 20, target: 0 })
+    }
+
+    /// Sleeps until `due` from `us` on, and is back `late` µs later.
+    fn sleep(&mut self, us: i64, due: i64, late: i64) -> &mut Run {
+        self.enter(us, NANOSLEEP, [1, 1]).start(us + 1, due).leave(
+            us + 2,
+            TaskState::Sleeping,
+            120,
+        );
+        self.expire(due + late - 4).wake(due + late - 3, OTHER).expired(due + late - 2);
+        self.arrive(due + late - 1).exit(due + late, NANOSLEEP, 0)
+    }
+}
+
+fn us(span: Nanos) -> i64 {
+    span.ns() / 1_000
+}
+
+#[test]
+fn a_cycle_reaches_from_its_release_to_the_next_wait() {
+    let mut run = Run::new();
+    run.sleep(0, 1_000, 10);
+    // 100 µs of its own work, a call of 50 µs, 200 µs of a higher priority, 40 µs for the disk.
+    run.enter(1_110, READ, [3, 0]).exit(1_160, READ, 1);
+    run.leave(1_200, TaskState::Preempted, 10).arrive(1_400);
+    run.enter(1_410, FSYNC, [4, 0]).leave(1_420, TaskState::Blocked, 120);
+    run.wake(1_460, OTHER).arrive(1_463).exit(1_465, FSYNC, 0);
+    run.sleep(1_500, 2_000, 10).sleep(2_100, 3_000, 10);
+    let [first, second] = run.cycles[..] else { panic!("{:?}", run.cycles) };
+    assert_eq!((first.release.ns(), first.returned.ns()), (1_000_000, 1_010_000));
+    assert_eq!((first.by, first.call.number, first.call.operation), (WokenBy::Sleep, NANOSLEEP, 1));
+    assert_eq!((us(first.wakeup_latency()), us(first.response_time())), (10, 500));
+    assert_eq!(first.split().sum(), first.response_time());
+    let part = |part| us(first.split().of(part));
+    assert_eq!((part(MainPart::TimerIrqDelay), part(MainPart::Irq)), (6, 1));
+    assert_eq!((part(MainPart::Preempted), part(MainPart::Io)), (200, 40));
+    // From the wake-ups to the switches nothing shows who ran.
+    assert_eq!(part(MainPart::Unknown), 2 + 3);
+    assert_eq!(part(MainPart::OwnExecution), 100 + 40 + 10 + 35);
+    assert_eq!(part(MainPart::SystemCall), 1 + 50 + 10 + 2);
+    assert_eq!(first.culprit.map(|culprit| (culprit.tid, us(culprit.time))), Some((OTHER, 200)));
+    assert_eq!((first.blocks, us(first.blocked), first.syscalls), (1, 40, 3));
+    assert_eq!(first.longest_call, Some((FSYNC, Nanos::from_micros(55))));
+    assert_eq!((us(second.response_time()), second.split().sum()), (100, second.response_time()));
+}
+
+#[test]
+fn a_release_that_has_passed_is_one() {
+    let mut run = Run::new();
+    run.sleep(0, 1_000, 10);
+    // It should have slept until 2,000 and is there at 2,500: the call returns at once.
+    run.enter(2_500, NANOSLEEP, [1, 1]).start(2_501, 2_000).exit(2_502, NANOSLEEP, 0);
+    run.sleep(2_600, 3_000, 10);
+    let [_, late] = run.cycles[..] else { panic!("{:?}", run.cycles) };
+    assert_eq!((late.release.ns(), late.by), (2_000_000, WokenBy::Sleep));
+    assert_eq!(us(late.split().of(MainPart::Overrun)), 500);
+    assert_eq!((late.split().sum(), us(late.response_time())), (late.response_time(), 600));
+}
+
+#[test]
+fn a_timer_of_its_own_releases_it_also_before_it_waits() {
+    let mut run = Run::new();
+    run.start(0, 1_000);
+    run.enter(10, READ, [3, 0]).leave(11, TaskState::Sleeping, 120);
+    run.expire(1_005).wake(1_006, OTHER).expired(1_007).arrive(1_008).exit(1_010, READ, 8);
+    // The next expiry comes while it runs, and the read finds it.
+    run.start(1_011, 2_000).expire(2_003).expired(2_004);
+    run.enter(2_300, READ, [3, 0]).exit(2_301, READ, 8);
+    run.start(2_302, 3_000).enter(2_400, READ, [3, 0]).leave(2_401, TaskState::Sleeping, 120);
+    let [first, late] = run.cycles[..] else { panic!("{:?}", run.cycles) };
+    assert_eq!((first.release.ns(), first.by, first.timer), (1_000_000, WokenBy::Timer, TIMER));
+    assert_eq!((late.release.ns(), late.by), (2_000_000, WokenBy::Timer));
+    assert_eq!((us(late.response_time()), us(late.split().of(MainPart::Overrun))), (400, 300));
+}
+
+#[test]
+fn what_is_not_selected_is_part_of_the_cycle() {
+    let mut run = Run::new();
+    run.sleep(0, 1_000, 10);
+    let call = WaitingCall { number: NANOSLEEP, operation: 1, argument: 1 };
+    run.stream.select(THREAD, Some((call, false)));
+    run.enter(1_020, READ, [3, 0]).leave(1_021, TaskState::Sleeping, 120).wake(1_100, OTHER);
+    run.arrive(1_101).exit(1_102, READ, 1).sleep(1_200, 2_000, 10);
+    let [cycle] = run.cycles[..] else { panic!("{:?}", run.cycles) };
+    assert_eq!((cycle.blocks, us(cycle.split().of(MainPart::Waiting))), (1, 79));
+    run.stream.select(THREAD, None);
+    run.sleep(2_100, 3_000, 10).sleep(3_100, 4_000, 10);
+    assert_eq!(run.cycles.len(), 1);
+}
+
+#[test]
+fn around_lost_events_there_is_no_cycle() {
+    let mut run = Run::new();
+    run.sleep(0, 1_000, 10).at(1_050, 0, EventKind::Lost { count: 3, since: MonotonicNs(0) });
+    run.sleep(1_100, 2_000, 10);
+    assert!(run.cycles.is_empty());
+    run.sleep(2_100, 3_000, 10);
+    assert_eq!(run.cycles.len(), 1);
+}
+
+/// What a recording of the whole machine has.
+const ALL: [Group; 9] = [
+    Group::Sched,
+    Group::Irq,
+    Group::Vectors,
+    Group::Softirq,
+    Group::Hrtimer,
+    Group::Syscall,
+    Group::Fault,
+    Group::Page,
+    Group::Block,
+];
+
+const VECTOR: u8 = 0xec;
+const IDLE: u32 = 0;
+
+impl Run {
+    fn whole() -> Run {
+        Run::of(&ALL, false)
+    }
+
+    fn without(group: Group) -> Run {
+        let groups: Vec<Group> = ALL.into_iter().filter(|one| *one != group).collect();
+        Run::of(&groups, false)
+    }
+
+    fn switch(
+        &mut self,
+        us: i64,
+        (from, prio): (u32, i16),
+        (to, next_prio): (u32, i16),
+    ) -> &mut Run {
+        let state = if from == IDLE { TaskState::Preempted } else { TaskState::Sleeping };
+        self.switch_as(us, (from, prio), state, (to, next_prio))
+    }
+
+    fn switch_as(
+        &mut self,
+        us: i64,
+        (from, prev_prio): (u32, i16),
+        prev_state: TaskState,
+        (to, next_prio): (u32, i16),
+    ) -> &mut Run {
+        let next = Tid(to);
+        self.at(us, from, EventKind::Switch { prev_prio, prev_state, next, next_prio })
+    }
+
+    fn vector(&mut self, from: i64, to: i64, tid: u32) -> &mut Run {
+        self.at(from, tid, EventKind::VectorEntry { vector: VECTOR });
+        self.at(to, tid, EventKind::VectorExit { vector: VECTOR })
+    }
+
+    /// Sleeps until `due` with the CPU idle meanwhile, with `late` µs from there to the interrupt,
+    /// and is back 10 µs after that.
+    fn idle_sleep(&mut self, us: i64, due: i64, late: i64) -> &mut Run {
+        let irq = due + late;
+        self.enter(us, NANOSLEEP, [1, 1]).start(us + 1, due);
+        self.switch(us + 2, (THREAD, 20), (IDLE, 120));
+        self.at(irq, IDLE, EventKind::VectorEntry { vector: VECTOR });
+        self.fire(irq + 1, IDLE).wake(irq + 2, IDLE).enqueue(irq + 3, IDLE);
+        self.at(irq + 4, IDLE, EventKind::HrtimerExpireExit { timer: TIMER });
+        self.at(irq + 5, IDLE, EventKind::VectorExit { vector: VECTOR });
+        self.switch(irq + 7, (IDLE, 120), (THREAD, 20)).exit(irq + 10, NANOSLEEP, 0)
+    }
+
+    fn fire(&mut self, us: i64, tid: u32) -> &mut Run {
+        let what = EventKind::HrtimerExpireEntry { timer: TIMER, now: None, expires: None };
+        self.at(us, tid, what)
+    }
+
+    fn enqueue(&mut self, us: i64, by: u32) -> &mut Run {
+        let what = EventKind::Wakeup { task: Tid(THREAD), prio: 20, target: 0, new: false };
+        self.at(us, by, what)
+    }
+
+    /// Two cycles of which the first is what `between` makes it, from the return of its wait at
+    /// 1,010 µs on; it is over by 1,900.
+    fn one(mut self, between: impl FnOnce(&mut Run)) -> Cycle {
+        self.idle_sleep(0, 1_000, 0);
+        between(&mut self);
+        self.idle_sleep(1_900, 3_000, 0).idle_sleep(3_100, 4_000, 0);
+        let [first, ..] = self.cycles[..] else { panic!("no cycle") };
+        assert_eq!(first.split().sum(), first.response_time());
+        first
+    }
+}
+
+#[test]
+fn the_time_since_a_timer_was_due_is_divided_by_what_the_cpu_did() {
+    let mut run = Run::whole();
+    run.idle_sleep(0, 1_000, 30).idle_sleep(1_100, 2_000, 0);
+    let cycle = run.cycles[0];
+    let part = |part| us(cycle.wake.of(part));
+    // Due at 1,000; the interrupt begins at 1,030 and wakes at 1,032; the switch comes at 1,037.
+    assert_eq!(us(cycle.wakeup_latency()), 40);
+    assert_eq!(part(MainPart::Irq), 5);
+    assert_eq!(part(MainPart::IdleExit), 30 + 2);
+    assert_eq!(part(MainPart::SystemCall), 3);
+    assert_eq!(part(MainPart::Unknown), 0);
+    assert_eq!((cycle.by, cycle.timer), (WokenBy::Sleep, TIMER));
+}
+
+#[test]
+fn without_interrupts_what_kept_the_cpu_is_not_known() {
+    let groups = [Group::Sched, Group::Hrtimer, Group::Syscall, Group::Softirq];
+    let mut run = Run::of(&groups, false);
+    for (us, due) in [(0, 1_000), (1_100, 2_000)] {
+        run.enter(us, NANOSLEEP, [1, 1]).start(us + 1, due);
+        run.switch(us + 2, (THREAD, 20), (IDLE, 120));
+        run.fire(due + 31, IDLE).wake(due + 32, IDLE).enqueue(due + 33, IDLE);
+        run.at(due + 34, IDLE, EventKind::HrtimerExpireExit { timer: TIMER });
+        run.switch(due + 37, (IDLE, 120), (THREAD, 20)).exit(due + 40, NANOSLEEP, 0);
+    }
+    let cycle = run.cycles[0];
+    // From the wake-up to the switch: an exit from idle, or interrupts.
+    assert_eq!(us(cycle.wake.of(MainPart::Unknown)), 5);
+    assert_eq!(cycle.wake.of(MainPart::NonPreemptible), Nanos::ZERO);
+    assert_eq!(cycle.split().sum(), cycle.response_time());
+    let missing: Vec<Group> = missing(&groups).map(|(group, _)| group).collect();
+    assert_eq!(missing, [Group::Irq, Group::Fault, Group::Block]);
+}
+
+#[test]
+fn interrupts_and_softirqs_within_a_cycle_are_not_its_own_time() {
+    let cycle = Run::whole().one(|run| {
+        run.vector(1_100, 1_150, THREAD);
+        run.at(1_200, THREAD, EventKind::SoftirqEntry { vector: 3 });
+        run.vector(1_210, 1_220, THREAD);
+        run.at(1_260, THREAD, EventKind::SoftirqExit { vector: 3 });
+    });
+    let part = |part| us(cycle.run.of(part));
+    assert_eq!((part(MainPart::Irq), part(MainPart::Softirq)), (60, 50));
+    assert_eq!(part(MainPart::OwnExecution), 890 - 110);
+}
+
+#[test]
+fn a_higher_priority_preempts_and_is_the_culprit() {
+    let cycle = Run::whole().one(|run| {
+        run.switch_as(1_100, (THREAD, 20), TaskState::Preempted, (OTHER, 10));
+        run.vector(1_150, 1_160, OTHER);
+        run.switch(1_400, (OTHER, 10), (THREAD, 20));
+    });
+    assert_eq!(us(cycle.run.of(MainPart::Preempted)), 290);
+    assert_eq!(us(cycle.run.of(MainPart::Irq)), 10);
+    assert_eq!(cycle.culprit.map(|by| (by.tid, us(by.time))), Some((OTHER, 290)));
+}
+
+#[test]
+fn a_lower_priority_that_is_chosen_shows_throttling_and_the_same_one_a_queue() {
+    let choose = |prio: i16| {
+        Run::whole().one(|run| {
+            run.switch_as(1_100, (THREAD, 20), TaskState::Preempted, (OTHER, prio));
+            run.switch(1_400, (OTHER, prio), (THREAD, 20));
+        })
+    };
+    assert_eq!(us(choose(120).run.of(MainPart::Throttled)), 300);
+    assert_eq!(us(choose(20).run.of(MainPart::Runqueue)), 300);
+}
+
+#[test]
+fn a_task_that_is_not_preempted_is_the_culprit_of_the_wake_up() {
+    let mut run = Run::whole();
+    for us in [0, 2_000] {
+        let due = us + 1_000;
+        run.enter(us, NANOSLEEP, [1, 1]).start(us + 1, due);
+        run.switch(us + 2, (THREAD, 20), (OTHER, 120));
+        run.at(due, OTHER, EventKind::VectorEntry { vector: VECTOR });
+        run.fire(due + 1, OTHER).wake(due + 2, OTHER).enqueue(due + 3, OTHER);
+        run.at(due + 4, OTHER, EventKind::HrtimerExpireExit { timer: TIMER });
+        run.at(due + 5, OTHER, EventKind::VectorExit { vector: VECTOR });
+        run.switch_as(due + 205, (OTHER, 120), TaskState::Preempted, (THREAD, 20));
+        run.exit(due + 206, NANOSLEEP, 0);
+    }
+    let cycle = run.cycles[0];
+    assert_eq!(us(cycle.wake.of(MainPart::NonPreemptible)), 200);
+    assert_eq!(cycle.culprit.map(|by| by.tid), Some(OTHER));
+}
+
+#[test]
+fn a_switch_before_the_thread_is_on_a_runqueue_is_no_throttling() {
+    let mut run = Run::whole();
+    for us in [0, 2_000] {
+        let due = us + 1_000;
+        run.enter(us, NANOSLEEP, [1, 1]).start(us + 1, due);
+        run.switch(us + 2, (THREAD, 20), (OTHER, 120));
+        run.fire(due + 1, OTHER).wake(due + 2, OTHER);
+        run.at(due + 3, OTHER, EventKind::HrtimerExpireExit { timer: TIMER });
+        // Chosen before the wake-up was complete.
+        run.switch(due + 4, (OTHER, 120), (8, 120)).enqueue(due + 5, 8);
+        run.switch_as(due + 55, (8, 120), TaskState::Preempted, (THREAD, 20));
+        run.exit(due + 56, NANOSLEEP, 0);
+    }
+    let cycle = run.cycles[0];
+    assert_eq!(cycle.wake.of(MainPart::Throttled), Nanos::ZERO);
+    assert_eq!(us(cycle.wake.of(MainPart::NonPreemptible)), 53);
+}
+
+#[test]
+fn waits_within_a_cycle_are_for_what_the_call_and_the_waker_show() {
+    let pause = |number: u32, args, state, completes: bool| {
+        let cycle = Run::whole().one(|run| {
+            let call = WaitingCall { number: NANOSLEEP, operation: 1, argument: 1 };
+            run.stream.select(THREAD, Some((call, false)));
+            run.enter(1_100, number, args).switch_as(1_110, (THREAD, 20), state, (OTHER, 120));
+            if completes {
+                run.at(1_298, OTHER, EventKind::IrqEntry { irq: 5 });
+                let what = EventKind::BlockComplete { device: 1, sector: 0, bytes: 512, error: 0 };
+                run.at(1_299, OTHER, what);
+            }
+            run.wake(1_310, OTHER).enqueue(1_311, OTHER);
+            if completes {
+                run.at(1_312, OTHER, EventKind::IrqExit { irq: 5, handled: true });
+            }
+            run.switch_as(1_315, (OTHER, 120), TaskState::Preempted, (THREAD, 20));
+            run.exit(1_320, number, 0);
+        });
+        assert_eq!((cycle.blocks, us(cycle.blocked)), (1, 200));
+        cycle
+    };
+    let of = |cycle: &Cycle, part| us(cycle.run.of(part));
+    let lock = pause(FUTEX, [7, 0], TaskState::Sleeping, false);
+    assert_eq!(of(&lock, MainPart::Lock), 200);
+    let holder = lock.holder.expect("who woke it released the lock");
+    assert_eq!((holder.tid, us(holder.time)), (OTHER, 200));
+    assert!(lock.slept_without_pi);
+    let parked = pause(FUTEX, [7, 9], TaskState::Sleeping, false);
+    assert_eq!(of(&parked, MainPart::Waiting), 200);
+    assert_eq!(parked.awaited.map(|one| (one.by, one.tid)), Some((WokenBy::Task, OTHER)));
+    let file = pause(FSYNC, [4, 0], TaskState::Blocked, false);
+    assert_eq!(of(&file, MainPart::Io), 200);
+    let device = pause(33, [0, 0], TaskState::Blocked, true);
+    assert_eq!(of(&device, MainPart::Io), 200, "the wake-up shows it");
+}
+
+#[test]
+fn page_faults_and_reclaim_are_counted() {
+    let cycle = Run::whole().one(|run| {
+        run.at(1_100, THREAD, EventKind::PageFault { address: 1, ip: 2, user: true });
+        run.at(1_110, THREAD, EventKind::ReclaimBegin { order: 0 });
+        run.at(1_160, THREAD, EventKind::ReclaimEnd { reclaimed: 1 });
+    });
+    assert_eq!((cycle.faults, us(cycle.reclaimed)), (1, 50));
+    assert_eq!(us(cycle.run.of(MainPart::Reclaim)), 50);
+}
+
+#[test]
+fn without_system_calls_cycles_lie_between_sleeps() {
+    let mut run = Run::without(Group::Syscall);
+    for (begin, due) in [(0, 1_000), (1_100, 2_000), (2_100, 3_000)] {
+        run.start(begin + 1, due).switch(begin + 2, (THREAD, 20), (IDLE, 120));
+        run.at(due, IDLE, EventKind::VectorEntry { vector: VECTOR });
+        run.fire(due + 1, IDLE).wake(due + 2, IDLE).enqueue(due + 3, IDLE);
+        run.at(due + 4, IDLE, EventKind::HrtimerExpireExit { timer: TIMER });
+        run.at(due + 5, IDLE, EventKind::VectorExit { vector: VECTOR });
+        run.switch(due + 8, (IDLE, 120), (THREAD, 20));
+    }
+    let [first, _] = run.cycles[..] else { panic!("{:?}", run.cycles) };
+    assert_eq!((first.release.ns(), first.by), (1_000_000, WokenBy::Sleep));
+    assert_eq!((us(first.wakeup_latency()), us(first.response_time())), (8, 102));
+    assert_eq!(first.call.number, WaitingCall::NOT_RECORDED);
+    assert_eq!(us(first.run.of(MainPart::OwnExecution)), 94);
+    assert_eq!(first.split().of(MainPart::SystemCall), Nanos::ZERO);
+}
+
+#[test]
+fn without_timers_a_cycle_begins_with_its_wake_up() {
+    let mut run = Run::without(Group::Hrtimer);
+    for (begin, due) in [(0, 1_000), (1_100, 2_000)] {
+        run.enter(begin, NANOSLEEP, [1, 1]).switch(begin + 2, (THREAD, 20), (IDLE, 120));
+        run.at(due + 3, IDLE, EventKind::VectorEntry { vector: VECTOR });
+        run.wake(due + 4, IDLE).enqueue(due + 5, IDLE);
+        run.at(due + 6, IDLE, EventKind::VectorExit { vector: VECTOR });
+        run.switch(due + 8, (IDLE, 120), (THREAD, 20)).exit(due + 9, NANOSLEEP, 0);
+    }
+    let [cycle] = run.cycles[..] else { panic!("{:?}", run.cycles) };
+    assert_eq!((cycle.release.ns(), cycle.by), (1_004_000, WokenBy::Irq));
+}
+
+#[test]
+fn where_the_end_of_a_wait_is_hidden_the_next_event_stands_for_it() {
+    let mut run = Run::whole();
+    for (begin, due) in [(0, 1_000), (1_100, 2_000)] {
+        run.enter(begin, NANOSLEEP, [1, 1]).start(begin + 1, due);
+        run.switch(begin + 2, (THREAD, 20), (IDLE, 120)).exit(due + 12, NANOSLEEP, 0);
+    }
+    let [cycle] = run.cycles[..] else { panic!("{:?}", run.cycles) };
+    assert_eq!((cycle.release.ns(), cycle.by), (1_000_000, WokenBy::Sleep));
+    assert_eq!(us(cycle.wake.of(MainPart::Unknown)), 12, "nobody saw it");
+}
+
+#[test]
+fn what_a_recording_has_lost_is_no_cycle() {
+    let lost = EventKind::Lost { count: 1, since: MonotonicNs(1_500_000) };
+    let gap = Event { at: MonotonicNs(1_600_000), cpu: 3, tid: Tid(0), what: lost };
+    let mut run = Run::whole();
+    run.stream = Stream::new(run.stream.calls.clone(), run.stream.shown, Gaps::of([gap]));
+    run.idle_sleep(0, 1_000, 0).idle_sleep(1_550, 2_000, 0).idle_sleep(2_100, 3_000, 0);
+    run.idle_sleep(3_100, 4_000, 0);
+    let releases: Vec<i64> = run.cycles.iter().map(|cycle| cycle.release.ns() / 1_000).collect();
+    assert_eq!((releases, run.lost), (vec![3_000], 2), "until the end of the wait in the gap");
+}
+
+#[test]
+fn a_task_on_a_cpu_without_a_switch_to_it_leaves_the_time_before_unknown() {
+    let cycle = Run::whole().one(|run| {
+        run.switch_as(1_100, (THREAD, 20), TaskState::Preempted, (OTHER, 10));
+        // Another one is there by 1,300.
+        run.vector(1_300, 1_310, 8);
+        run.switch(1_400, (8, 120), (THREAD, 20));
+    });
+    assert_eq!(us(cycle.run.of(MainPart::Unknown)), 200);
+    assert_eq!(cycle.run.of(MainPart::Preempted), Nanos::ZERO);
+}
+
+#[test]
+fn a_thread_that_is_moved_waits_for_the_other_cpu() {
+    let cycle = Run::whole().one(|run| {
+        run.on(1, 1_050, 5, EventKind::VectorEntry { vector: VECTOR });
+        run.on(1, 1_051, 5, EventKind::VectorExit { vector: VECTOR });
+        run.on(
+            1,
+            1_060,
+            5,
+            EventKind::Switch {
+                prev_prio: 120,
+                prev_state: TaskState::Sleeping,
+                next: Tid(8),
+                next_prio: 5,
+            },
+        );
+        run.switch_as(1_100, (THREAD, 20), TaskState::Preempted, (OTHER, 10));
+        run.at(1_200, OTHER, EventKind::Migrate { task: Tid(THREAD), from: 0, to: 1 });
+        let back = EventKind::Switch {
+            prev_prio: 5,
+            prev_state: TaskState::Sleeping,
+            next: Tid(THREAD),
+            next_prio: 20,
+        };
+        run.on(1, 1_300, 8, back);
+        let away = EventKind::Switch {
+            prev_prio: 20,
+            prev_state: TaskState::Preempted,
+            next: Tid(8),
+            next_prio: 5,
+        };
+        run.on(1, 1_400, THREAD, away);
+        run.at(1_500, OTHER, EventKind::Migrate { task: Tid(THREAD), from: 1, to: 0 });
+        run.switch(1_600, (OTHER, 10), (THREAD, 20));
+    });
+    assert_eq!(us(cycle.run.of(MainPart::Preempted)), 400);
+    assert_eq!((cycle.migrations, us(cycle.run.of(MainPart::Unknown))), (2, 0));
+}
+
+mod properties {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn kind() -> impl Strategy<Value = EventKind> {
+        let task = (0u32..4).prop_map(Tid);
+        let state = prop_oneof![
+            Just(TaskState::Preempted),
+            Just(TaskState::Sleeping),
+            Just(TaskState::Blocked),
+            Just(TaskState::Throttled),
+            Just(TaskState::LockWait),
+        ];
+        let number = prop_oneof![Just(NANOSLEEP), Just(READ), Just(FSYNC), Just(FUTEX)];
+        let at = (0i64..200_000).prop_map(MonotonicNs);
+        prop_oneof![
+            4 => (task.clone(), state, 0i16..130, 0i16..130).prop_map(
+                |(next, prev_state, prev_prio, next_prio)| EventKind::Switch {
+                    prev_prio, prev_state, next, next_prio,
+                }
+            ),
+            2 => (task.clone(), 0u16..3).prop_map(
+                |(task, target)| EventKind::Waking { task, prio: 20, target }
+            ),
+            2 => (task.clone(), 0u16..3).prop_map(
+                |(task, target)| EventKind::Wakeup { task, prio: 20, target, new: false }
+            ),
+            1 => (task, 0u16..3).prop_map(|(task, to)| EventKind::Migrate { task, from: 0, to }),
+            3 => (number.clone(), any::<[u64; 2]>())
+                .prop_map(|(number, args)| EventKind::SyscallEnter { number, args }),
+            3 => (number, -1i64..3)
+                .prop_map(|(number, result)| EventKind::SyscallExit { number, result }),
+            1 => Just(EventKind::VectorEntry { vector: VECTOR }),
+            1 => Just(EventKind::VectorExit { vector: VECTOR }),
+            1 => Just(EventKind::SoftirqEntry { vector: 1 }),
+            1 => Just(EventKind::SoftirqExit { vector: 1 }),
+            1 => (0u64..3, at.clone())
+                .prop_map(|(timer, expires)| EventKind::HrtimerStart { timer, expires }),
+            1 => (0u64..3, proptest::option::of(at.clone())).prop_map(
+                |(timer, now)| EventKind::HrtimerExpireEntry { timer, now, expires: None }
+            ),
+            1 => (0u64..3).prop_map(|timer| EventKind::HrtimerExpireExit { timer }),
+            1 => Just(EventKind::ReclaimBegin { order: 0 }),
+            1 => Just(EventKind::ReclaimEnd { reclaimed: 0 }),
+            1 => at.prop_map(|since| EventKind::Lost { count: 1, since }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn parts_add_up_whatever_the_stream_holds(
+            events in proptest::collection::vec((0i64..500, 0u16..3, 0u32..4, kind()), 0..300),
+            shown in 0usize..4,
+        ) {
+            let mut run = match shown {
+                0 => Run::whole(),
+                1 => Run::new(),
+                2 => Run::without(Group::Syscall),
+                _ => Run::of(&[Group::Sched], false),
+            };
+            let mut now = 0;
+            for (step, cpu, tid, what) in events {
+                now += step;
+                run.on(cpu, now, tid, what);
+            }
+            for cycle in &run.cycles {
+                prop_assert_eq!(cycle.wake.sum(), cycle.wakeup_latency());
+                prop_assert_eq!(cycle.split().sum(), cycle.response_time());
+                prop_assert!(cycle.release <= cycle.returned && cycle.returned <= cycle.again);
+            }
+        }
+    }
+}

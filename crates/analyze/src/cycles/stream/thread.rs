@@ -1,0 +1,577 @@
+//! A thread, from one of its events to the next: its state, and the cycle that it is in.
+
+use super::cpu::{Cpu, Served, positive};
+use punctual_core::cycle::{
+    Awaited, CallSet, Culprit, Cycle, DescriptorSet, LockEvidence, LockHolder, Moment, MomentKind,
+    TaskName, WaitingCall, WokenBy,
+};
+use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
+use std::collections::BTreeMap;
+
+/// Timers that a thread started in the call under way; interrupts start some meanwhile.
+const STARTED: usize = 8;
+/// Timers of a thread whose expiries are waited for in other calls.
+const OWN: usize = 4;
+/// Tasks that are distinguished in a cycle.
+const CULPRITS: usize = 64;
+/// Instants of a cycle: later ones are passed over.
+const MOMENTS: u32 = 64;
+/// From this one on, the kernel's priorities are those of tasks without a real-time policy.
+const NORMAL: i16 = 100;
+
+#[derive(Clone, Copy)]
+pub struct OwnTimer {
+    pub timer: u64,
+    pub site: WaitingCall,
+    pub expired: Option<MonotonicNs>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum State {
+    /// No event shows it.
+    Unseen,
+    Running,
+    Ready(Readiness),
+    Asleep(MainPart),
+}
+
+/// Why a thread that could run does not.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Readiness {
+    /// Its CPU's tasks show it.
+    ByCpu,
+    /// Where switches of others are not shown: what it was preempted for, and by whom.
+    For(MainPart, u32),
+    /// The quota of its group is used up.
+    Held,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum Phase {
+    NoCycle,
+    Waiting,
+    Woken,
+    Open,
+}
+
+/// Who ended a wait.
+#[derive(Clone, Copy)]
+pub struct Waker {
+    pub by: WokenBy,
+    pub tid: u32,
+}
+
+/// A release, and by what.
+#[derive(Clone, Copy)]
+pub struct Release {
+    pub due: MonotonicNs,
+    pub woken: MonotonicNs,
+    pub waker: Waker,
+    pub timer: u64,
+}
+
+pub struct Thread {
+    pub state: State,
+    /// Until here its time is divided.
+    pub from: MonotonicNs,
+    served: Served,
+    pub cpu: u16,
+    pub prio: Option<i16>,
+    /// When it was put on a runqueue: later switches were decided against it.
+    pub enqueued: Option<MonotonicNs>,
+    pub phase: Phase,
+    pub call: Option<(WaitingCall, MonotonicNs)>,
+    /// One of its system calls was seen: that it is in none is known.
+    pub has_called: bool,
+    pub started: Vec<(u64, MonotonicNs)>,
+    pub own: Vec<OwnTimer>,
+    /// A wake-up that came before it slept.
+    pub early: Option<Release>,
+    pub slept: bool,
+    slept_at: MonotonicNs,
+    /// The task that inherited its priority in the call under way.
+    pub lent_to: Option<u32>,
+    pub reclaims: bool,
+    /// A page fault began since it last got a CPU or made a call.
+    pub faulted: bool,
+    /// It is in a call for a lock with priority inheritance.
+    pub locks: bool,
+    /// The CPU that it ran on last, and whether it was moved since.
+    ran_on: u16,
+    moved: bool,
+    blocked: bool,
+    /// Of the cycle, without the call under way; and of that.
+    pub sum: Split,
+    pub in_call: Split,
+    pub cycle: Cycle,
+    culprits: BTreeMap<u32, Nanos>,
+    moments: u32,
+    moment: Option<Moment>,
+}
+
+impl Thread {
+    pub fn new(tid: u32, cpu: u16, at: MonotonicNs) -> Thread {
+        Thread {
+            state: State::Unseen,
+            from: at,
+            served: Served::default(),
+            cpu,
+            prio: None,
+            enqueued: None,
+            phase: Phase::NoCycle,
+            call: None,
+            has_called: false,
+            started: Vec::new(),
+            own: Vec::new(),
+            early: None,
+            slept: false,
+            slept_at: at,
+            lent_to: None,
+            reclaims: false,
+            faulted: false,
+            locks: false,
+            ran_on: cpu,
+            moved: false,
+            blocked: false,
+            sum: Split::default(),
+            in_call: Split::default(),
+            cycle: blank(tid, at),
+            culprits: BTreeMap::new(),
+            moments: 0,
+            moment: None,
+        }
+    }
+
+    /// It started a timer in the call under way.
+    pub fn starts(&mut self, timer: u64, expires: MonotonicNs) {
+        self.started.retain(|(of, _)| *of != timer);
+        self.started.truncate(STARTED - 1);
+        self.started.insert(0, (timer, expires));
+    }
+
+    pub fn own_timer(&mut self, timer: u64) -> Option<&mut OwnTimer> {
+        self.own.iter_mut().find(|own| own.timer == timer)
+    }
+
+    /// This timer, which it did not start in that call, ended the wait there.
+    pub fn keep_timer(&mut self, timer: u64, site: WaitingCall) {
+        self.own.retain(|own| own.timer != timer);
+        self.own.truncate(OWN - 1);
+        self.own.insert(0, OwnTimer { timer, site, expired: None });
+    }
+
+    /// Where time of this instant belongs to.
+    fn add(&mut self, part: MainPart, span: Nanos) {
+        // The time of a wait before its release is no cycle's.
+        if self.phase == Phase::Waiting {
+            return;
+        }
+        match self.call.is_some() && self.phase != Phase::Woken {
+            true => self.in_call.add(part, span),
+            false => self.sum.add(part, span),
+        }
+    }
+
+    /// From now on its time is divided by what this CPU does.
+    pub fn look(&mut self, cpu: &Cpu, at: MonotonicNs) {
+        self.from = self.from.max(at);
+        self.served = cpu.served(self.from);
+    }
+
+    /// The time since it was last looked at: interrupts and softirqs by the totals of its CPU, and
+    /// the rest is `part`. How much of it is.
+    fn divide(&mut self, cpu: &Cpu, at: MonotonicNs, part: MainPart) -> Nanos {
+        let now = cpu.served(at);
+        let whole = positive(at - self.from);
+        let irqs = positive(now.hard - self.served.hard).min(whole);
+        let softs = positive(now.soft - self.served.soft).min(whole - irqs);
+        self.add(MainPart::Irq, irqs);
+        self.add(MainPart::Softirq, softs);
+        let rest = whole - irqs - softs;
+        self.add(part, rest);
+        (self.from, self.served) = (self.from.max(at), now);
+        rest
+    }
+
+    /// Its time until now is not known.
+    pub fn loses_sight(&mut self, at: MonotonicNs) {
+        if self.state != State::Unseen {
+            self.add(MainPart::Unknown, at - self.from);
+        }
+        self.from = self.from.max(at);
+    }
+
+    /// What it does that runs.
+    fn own_part(&self) -> MainPart {
+        match (self.reclaims, self.call) {
+            (true, _) => MainPart::Reclaim,
+            (false, Some(_)) => MainPart::SystemCall,
+            (false, None) => MainPart::OwnExecution,
+        }
+    }
+
+    /// What it did until now, with a CPU, is over.
+    pub fn ran(&mut self, cpu: &Cpu, at: MonotonicNs) {
+        let part = self.own_part();
+        let rest = self.divide(cpu, at, part);
+        if self.reclaims && self.phase != Phase::Waiting {
+            self.cycle.reclaimed += rest;
+        }
+    }
+
+    /// An event of its own shows it on a CPU.
+    pub fn runs(&mut self, number: u16, cpu: &Cpu, at: MonotonicNs) {
+        match self.state {
+            State::Running if self.cpu == number => self.ran(cpu, at),
+            State::Asleep(_) if self.phase == Phase::Waiting => {}
+            _ => self.loses_sight(at),
+        }
+        (self.state, self.cpu) = (State::Running, number);
+        self.look(cpu, at);
+    }
+
+    /// Who kept it from running until now, although it was ready.
+    fn keeper(&self, cpu: &Cpu, interrupts_shown: bool) -> MainPart {
+        let Some(running) = cpu.running else { return MainPart::Unknown };
+        let decided = self.enqueued.zip(cpu.switched).is_some_and(|(since, at)| at >= since);
+        // Without interrupts it may have been one of them that kept the CPU.
+        let if_shown = |part| if interrupts_shown { part } else { MainPart::Unknown };
+        let real_time = self.prio.is_some_and(|prio| prio < NORMAL);
+        if running == 0 {
+            return match decided && real_time {
+                true => MainPart::Throttled,
+                false => if_shown(MainPart::IdleExit),
+            };
+        }
+        let Some((own, other)) = self.prio.zip(cpu.prio) else { return MainPart::Unknown };
+        match other {
+            _ if other < own && other < NORMAL => MainPart::Preempted,
+            _ if other > own && real_time && decided => MainPart::Throttled,
+            _ if other > own && real_time => if_shown(MainPart::NonPreemptible),
+            _ => MainPart::Runqueue,
+        }
+    }
+
+    /// Whoever ran on its CPU until now kept it from running.
+    pub fn waited(&mut self, cpu: &Cpu, at: MonotonicNs, interrupts_shown: bool) {
+        let State::Ready(readiness) = self.state else { return };
+        let (part, by) = match readiness {
+            Readiness::ByCpu => {
+                (self.keeper(cpu, interrupts_shown), cpu.running.unwrap_or_default())
+            }
+            Readiness::For(part, by) => (part, by),
+            Readiness::Held => (MainPart::Throttled, cpu.running.unwrap_or_default()),
+        };
+        let rest = self.divide(cpu, at, part);
+        let others = [
+            MainPart::Preempted,
+            MainPart::Runqueue,
+            MainPart::NonPreemptible,
+            MainPart::Throttled,
+        ];
+        if by != 0
+            && others.contains(&part)
+            && (self.culprits.len() < CULPRITS || self.culprits.contains_key(&by))
+        {
+            *self.culprits.entry(by).or_default() += rest;
+        }
+    }
+
+    /// It could run on, and another task gets its CPU.
+    pub fn is_preempted(&mut self, at: MonotonicNs, readiness: Readiness, by: u32) {
+        self.state = State::Ready(readiness);
+        self.enqueued = Some(at);
+        let what = MomentKind::Preempted { by, name: TaskName::default() };
+        self.begin_moment(at, what);
+    }
+
+    /// It sleeps from now on; `blocked`: so that no signal wakes it.
+    pub fn sleeps(&mut self, at: MonotonicNs, part: MainPart, blocked: bool) {
+        self.state = State::Asleep(part);
+        self.blocked = blocked;
+        (self.slept, self.slept_at) = (true, at);
+        self.from = self.from.max(at);
+    }
+
+    pub fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
+    /// It could run, and shall do so on this CPU.
+    pub fn becomes_ready(
+        &mut self,
+        at: MonotonicNs,
+        cpu: u16,
+        readiness: Readiness,
+        enqueued: bool,
+    ) {
+        (self.state, self.cpu) = (State::Ready(readiness), cpu);
+        self.enqueued = enqueued.then_some(at);
+        self.from = self.from.max(at);
+    }
+
+    /// It was put on another CPU.
+    pub fn is_moved(&mut self) {
+        self.moved = true;
+        self.cycle.migrations = self.cycle.migrations.saturating_add(1);
+    }
+
+    /// It gets this CPU. Not every stream shows that it was moved.
+    pub fn runs_on(&mut self, cpu: u16) {
+        if !self.moved && cpu != self.ran_on {
+            self.cycle.migrations = self.cycle.migrations.saturating_add(1);
+        }
+        (self.ran_on, self.moved) = (cpu, false);
+    }
+
+    /// It sleeps within its cycle.
+    pub fn pauses(&mut self, at: MonotonicNs, part: MainPart) {
+        self.begin_moment(at, MomentKind::Asleep { part, time: Nanos::ZERO });
+    }
+
+    fn begin_moment(&mut self, begin: MonotonicNs, what: MomentKind) {
+        if matches!(self.phase, Phase::Open | Phase::Woken) && self.moments < MOMENTS {
+            self.moments += 1;
+            let call = self.call.map(|(call, _)| call.number);
+            let tid = self.cycle.tid;
+            self.moment = Some(Moment { tid, begin, end: begin, what, call, stack: None });
+        }
+    }
+
+    /// It has a CPU again.
+    pub fn end_moment(&mut self, at: MonotonicNs) -> Option<Moment> {
+        let mut moment = self.moment.take()?;
+        moment.end = at.max(moment.begin);
+        Some(moment)
+    }
+
+    /// A wait within the cycle is over; `proven`: what it was for, where the wake-up shows that.
+    pub fn ends_pause(&mut self, at: MonotonicNs, proven: Option<MainPart>, waker: Waker) {
+        let State::Asleep(part) = self.state else { return };
+        let part = proven.unwrap_or(part);
+        let took = positive(at - self.from);
+        self.add(part, took);
+        if let Some(Moment { what: MomentKind::Asleep { part: of, time }, .. }) = &mut self.moment {
+            (*of, *time) = (part, took);
+        }
+        self.cycle.blocks = self.cycle.blocks.saturating_add(1);
+        self.cycle.blocked += took;
+        match part {
+            MainPart::Lock => self.has_waited_for_lock(took, waker),
+            _ => self.has_awaited(took, waker),
+        }
+    }
+
+    /// What the wait took is the holder's, or his who ended it. The one with the longest waits of
+    /// a cycle is kept.
+    fn has_waited_for_lock(&mut self, took: Nanos, waker: Waker) {
+        let (tid, evidence) = match self.lent_to.take() {
+            Some(holder) => (holder, LockEvidence::PiFutex),
+            None if waker.by == WokenBy::Task => (waker.tid, LockEvidence::Waker),
+            None => return,
+        };
+        let name = TaskName::default();
+        match &mut self.cycle.holder {
+            Some(held) if (held.tid, held.evidence) == (tid, evidence) => {
+                held.time += took;
+                held.waits = held.waits.saturating_add(1);
+            }
+            Some(held) if held.time >= took => {}
+            held => {
+                *held = Some(LockHolder {
+                    tid,
+                    name,
+                    evidence,
+                    in_namespace: false,
+                    waits: 1,
+                    time: took,
+                });
+            }
+        }
+    }
+
+    fn has_awaited(&mut self, took: Nanos, waker: Waker) {
+        match &mut self.cycle.awaited {
+            Some(one) if (one.tid, one.by) == (waker.tid, waker.by) => one.time += took,
+            Some(one) if one.time >= took => {}
+            one => {
+                let name = TaskName::default();
+                *one = Some(Awaited { by: waker.by, tid: waker.tid, name, time: took });
+            }
+        }
+    }
+
+    /// The wait is over: its cycle begins. `here` is the CPU that it was woken on, where that is
+    /// known.
+    pub fn release(&mut self, release: Release, here: Option<&Cpu>) {
+        self.sum = Split::default();
+        self.culprits.clear();
+        let entered = self.cycle.entered;
+        let (due, woken) = (release.due.min(release.woken), release.woken);
+        self.sum.add(MainPart::Overrun, entered.min(woken) - due);
+        let begin = due.max(entered);
+        // It was not yet asleep.
+        let asleep = self.slept_at.clamp(begin.min(woken), woken);
+        self.sum.add(MainPart::SystemCall, asleep - begin);
+        match here {
+            Some(cpu) => cpu.divide_overdue(asleep, woken, &mut self.sum),
+            None => self.sum.add(MainPart::Unknown, woken - asleep),
+        }
+        let cycle = &mut self.cycle;
+        (cycle.release, cycle.woken) = (due, woken);
+        (cycle.by, cycle.timer, cycle.waker) = (release.waker.by, release.timer, release.waker.tid);
+        if cycle.call.number == WaitingCall::NOT_RECORDED {
+            cycle.call.operation = release.waker.by as u16;
+            cycle.call.argument =
+                if release.waker.by == WokenBy::Timer { release.timer } else { 0 };
+        }
+        self.phase = Phase::Woken;
+    }
+
+    /// What it waited for had come before the call, which returns at once.
+    pub fn is_released_already(&mut self, release: Release, at: MonotonicNs) {
+        self.sum = Split::default();
+        self.culprits.clear();
+        let entered = self.cycle.entered;
+        let due = release.due.min(at);
+        self.sum.add(MainPart::Overrun, entered - due);
+        self.sum.add(MainPart::SystemCall, at - due.max(entered));
+        let cycle = &mut self.cycle;
+        (cycle.release, cycle.woken) = (due, due.max(entered));
+        (cycle.by, cycle.timer, cycle.waker) = (release.waker.by, release.timer, release.waker.tid);
+        self.phase = Phase::Woken;
+    }
+
+    /// Nobody saw who woke it: the timer that it had started shows when it was due.
+    pub fn is_released_unseen(&mut self, at: MonotonicNs) {
+        let started = self.started.first().map(|(_, expires)| *expires).filter(|due| *due < at);
+        let by = if started.is_some() { WokenBy::Sleep } else { WokenBy::Unseen };
+        let unseen = Release {
+            due: started.unwrap_or(at),
+            woken: at,
+            waker: Waker { by, tid: 0 },
+            timer: 0,
+        };
+        let release = self.early.map_or(unseen, |early| Release { woken: at, ..early });
+        self.release(release, None);
+    }
+
+    /// What the call had waited for had come before it.
+    pub fn passed(
+        &self,
+        call: WaitingCall,
+        at: MonotonicNs,
+        result: i64,
+        is_sleep: bool,
+    ) -> Option<Release> {
+        let (due, by, timer) = if is_sleep && call.operation != 0 && result == 0 {
+            let started = self.started.iter().find(|(_, expires)| *expires <= at);
+            started.map(|(timer, expires)| (*expires, WokenBy::Sleep, *timer))?
+        } else {
+            let own = self.own.iter().filter(|own| result > 0 && own.site == call);
+            let expired = own.filter_map(|own| Some((own.expired?, WokenBy::Timer, own.timer)));
+            expired.min_by_key(|(due, ..)| *due)?
+        };
+        Some(Release { due, woken: at, waker: Waker { by, tid: 0 }, timer })
+    }
+
+    /// The call under way is over.
+    pub fn has_returned(&mut self, call: WaitingCall, entered: MonotonicNs, at: MonotonicNs) {
+        if let Some(own) = self.own.iter_mut().find(|own| own.site == call) {
+            own.expired = None;
+        }
+        if self.phase == Phase::Woken {
+            self.returns(at);
+        } else {
+            self.sum = self.sum.plus(&self.in_call);
+            let longest = self.cycle.longest_call.map_or(Nanos::ZERO, |(_, time)| time);
+            if at - entered > longest {
+                self.cycle.longest_call = Some((call.number, at - entered));
+            }
+        }
+        self.call = None;
+        self.in_call = Split::default();
+    }
+
+    /// The waiting call returns: what came before is the wake-up.
+    pub fn returns(&mut self, at: MonotonicNs) {
+        self.cycle.returned = at.max(self.cycle.release);
+        self.cycle.wake = std::mem::take(&mut self.sum);
+        complete(&mut self.cycle.wake, self.cycle.returned - self.cycle.release);
+        self.cycle.syscalls = 0;
+        self.phase = Phase::Open;
+    }
+
+    /// The next cycle waits in this call; what was is returned, where it had begun.
+    pub fn next_cycle(
+        &mut self,
+        call: WaitingCall,
+        entered: MonotonicNs,
+        within: MainPart,
+    ) -> Option<Cycle> {
+        let ended = (self.phase == Phase::Open).then(|| {
+            let culprit = self.culprits.iter().max_by_key(|(_, time)| **time);
+            let again = entered.max(self.cycle.returned);
+            self.cycle.run = std::mem::take(&mut self.sum);
+            complete(&mut self.cycle.run, again - self.cycle.returned);
+            Cycle {
+                cpu: self.cpu,
+                again,
+                culprit: culprit.map(|(tid, time)| Culprit {
+                    tid: *tid,
+                    name: TaskName::default(),
+                    time: *time,
+                }),
+                ..self.cycle
+            }
+        });
+        self.cycle = Cycle { call, wait_is: within, entered, ..blank(self.cycle.tid, entered) };
+        (self.sum, self.in_call) = (Split::default(), Split::default());
+        self.culprits.clear();
+        (self.moments, self.moment) = (0, None);
+        ended
+    }
+}
+
+/// What of a span is in no part is unknown; parts that are more than it do not hold.
+fn complete(parts: &mut Split, whole: Nanos) {
+    if parts.sum() > whole {
+        *parts = Split::default();
+    }
+    parts.add(MainPart::Unknown, whole - parts.sum());
+}
+
+/// A cycle of which nothing is known yet.
+fn blank(tid: u32, at: MonotonicNs) -> Cycle {
+    Cycle {
+        tid,
+        cpu: 0,
+        release: at,
+        entered: at,
+        woken: at,
+        returned: at,
+        again: at,
+        call: WaitingCall { number: 0, operation: 0, argument: 0 },
+        by: WokenBy::Unseen,
+        timer: 0,
+        waker: 0,
+        waker_name: TaskName::default(),
+        wait_is: MainPart::Waiting,
+        reclaimed: Nanos::ZERO,
+        faulted: Nanos::ZERO,
+        blocks: 0,
+        blocked: Nanos::ZERO,
+        migrations: 0,
+        syscalls: 0,
+        faults: 0,
+        calls: CallSet::default(),
+        written: DescriptorSet::default(),
+        slept_without_pi: false,
+        longest_call: None,
+        culprit: None,
+        holder: None,
+        awaited: None,
+        wake: Split::default(),
+        run: Split::default(),
+    }
+}

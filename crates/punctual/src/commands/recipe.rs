@@ -1,0 +1,225 @@
+//! `punctual recipe`: how other tools record what `punctual explain` needs.
+
+use crate::exit::{Ending, Exit};
+use crate::output;
+use clap::ValueEnum;
+use punctual_core::Nanos;
+use punctual_core::event::Group;
+use punctual_record::names_of_tracepoints;
+
+/// Print how another tool records what `punctual explain` needs
+///
+/// The line runs as it stands, on the machine that is to be examined: only there is that tool
+/// needed, and punctual is not. What it writes is read by `punctual explain FILE`, anywhere.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  punctual recipe trace-cmd\n  punctual recipe perf --duration \
+                        1min\n  ssh board \"$(punctual recipe tracefs --machine arm64)\" && scp \
+                        board:/tmp/trace.txt . && punctual explain trace.txt\n\nWithout system \
+                        calls (--no-syscalls) far less is recorded: cycles then lie between \
+                        sleeps, and what a thread waits for is not known."
+)]
+pub struct Args {
+    /// The tool
+    #[arg(value_enum)]
+    tool: Tool,
+    /// How long to record
+    #[arg(long, short, value_name = "DURATION", default_value = "10s")]
+    duration: Nanos,
+    /// The processor of the machine that records: interrupt vectors have events on x86 alone
+    #[arg(long, value_enum, default_value_t = Machine::HERE)]
+    machine: Machine,
+    /// Leave out system calls
+    #[arg(long)]
+    no_syscalls: bool,
+}
+
+/// A tool that records.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Tool {
+    /// trace-cmd record
+    TraceCmd,
+    /// perf record
+    Perf,
+    /// lttng
+    Lttng,
+    /// perfetto
+    Perfetto,
+    /// The kernel's files alone, with a shell
+    Tracefs,
+}
+
+/// A processor.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Machine {
+    /// 64-bit or 32-bit x86
+    X86,
+    /// 64-bit Arm
+    Arm64,
+    /// 32-bit Arm
+    Arm,
+    /// 64-bit RISC-V
+    Riscv64,
+}
+
+impl Machine {
+    const HERE: Machine = if cfg!(any(target_arch = "x86_64", target_arch = "x86")) {
+        Machine::X86
+    } else if cfg!(target_arch = "aarch64") {
+        Machine::Arm64
+    } else if cfg!(target_arch = "riscv64") {
+        Machine::Riscv64
+    } else {
+        Machine::Arm
+    };
+}
+
+/// Groups of which cycles and causes follow; the cost of a further one is weighed against what it
+/// explains.
+const GROUPS: [Group; 8] = [
+    Group::Sched,
+    Group::Irq,
+    Group::Softirq,
+    Group::Hrtimer,
+    Group::Block,
+    Group::Idle,
+    Group::Syscall,
+    Group::Fault,
+];
+
+/// Events that no explanation asks for, and that are many.
+const NOT_NEEDED: [&str; 2] = ["softirq_raise", "hrtimer_cancel"];
+
+/// Prints the line.
+pub fn run(args: Args) -> Ending {
+    output::print(&line(&args))?;
+    Ok(Exit::Done)
+}
+
+/// The tracepoints as system and name; of the vectors of an x86 processor all, by the system alone.
+fn events(args: &Args) -> Vec<(&'static str, &'static str)> {
+    let is_wanted = |group: &Group| match group {
+        Group::Syscall => !args.no_syscalls,
+        // Tracepoints of page faults are those of x86 until Linux 6.x.
+        Group::Fault => args.machine == Machine::X86,
+        _ => true,
+    };
+    let groups: Vec<Group> = GROUPS.into_iter().filter(is_wanted).collect();
+    let mut events: Vec<_> =
+        names_of_tracepoints(&groups).filter(|(_, name)| !NOT_NEEDED.contains(name)).collect();
+    events.dedup();
+    events
+}
+
+fn line(args: &Args) -> String {
+    let events = events(args);
+    let seconds = (args.duration.ns().max(0) as u64).div_ceil(1_000_000_000).max(1);
+    let x86 = args.machine == Machine::X86;
+    let joined = |form: &dyn Fn(&str, &str) -> String, between: &str| {
+        let all: Vec<String> = events.iter().map(|(system, name)| form(system, name)).collect();
+        all.join(between)
+    };
+    match args.tool {
+        Tool::TraceCmd => {
+            let vectors = if x86 { " -e irq_vectors" } else { "" };
+            let events = joined(&|system, name| format!("-e {system}:{name}"), " ");
+            format!(
+                "trace-cmd record -o trace.dat -C mono -b 16384 {events}{vectors} sleep {seconds}\n"
+            )
+        }
+        Tool::Perf => {
+            let vectors = if x86 { ",irq_vectors:*" } else { "" };
+            let events = joined(&|system, name| format!("{system}:{name}"), ",");
+            format!(
+                "perf record -o perf.data -a -k CLOCK_MONOTONIC -m 16M -e '{events}{vectors}' -- \
+                 sleep {seconds}\n"
+            )
+        }
+        Tool::Tracefs => {
+            let vectors = if x86 { " irq_vectors" } else { "" };
+            let events = joined(&|system, name| format!("{system}/{name}"), " ");
+            format!(
+                "mkdir /sys/kernel/tracing/instances/punctual && cd \
+                 /sys/kernel/tracing/instances/punctual && echo mono >trace_clock && echo 16384 \
+                 >buffer_size_kb && for event in {events}{vectors}; do echo 1 \
+                 >events/$event/enable; done; sleep {seconds}; echo 0 >tracing_on; cat trace \
+                 >/tmp/trace.txt; cd / && rmdir /sys/kernel/tracing/instances/punctual\n"
+            )
+        }
+        Tool::Perfetto => {
+            let vectors = if x86 { " ftrace_events: \"irq_vectors/*\"" } else { "" };
+            let events = joined(&|system, name| format!("ftrace_events: \"{system}/{name}\""), " ");
+            let milliseconds = seconds.saturating_mul(1_000);
+            format!(
+                "perfetto --txt -o trace.pftrace -c - <<'END'\nbuffers {{ size_kb: 262144 \
+                 fill_policy: DISCARD }}\ndata_sources {{ config {{ name: \"linux.ftrace\" \
+                 ftrace_config {{ buffer_size_kb: 16384 {events}{vectors} }} }} }}\ndata_sources \
+                 {{ config {{ name: \"linux.process_stats\" process_stats_config {{ \
+                 scan_all_processes_on_start: true }} }} }}\nduration_ms: {milliseconds}\nEND\n"
+            )
+        }
+        Tool::Lttng => {
+            let kernel: Vec<String> =
+                events.iter().filter_map(|(system, name)| lttng_name(system, name)).collect();
+            let vectors = if x86 { ",x86_irq_vectors_*" } else { "" };
+            let calls = match args.no_syscalls {
+                true => "",
+                false => "lttng enable-event --kernel --channel=all --syscall --all && ",
+            };
+            format!(
+                "lttng create punctual --output=trace.lttng && lttng enable-channel --kernel \
+                 --subbuf-size=4M --num-subbuf=8 all && lttng enable-event --kernel --channel=all \
+                 '{}{vectors}' && {calls}lttng add-context --kernel --channel=all --type=tid && \
+                 lttng start && sleep {seconds} && lttng stop && lttng destroy\n",
+                kernel.join(",")
+            )
+        }
+    }
+}
+
+/// LTTng's own name of a tracepoint; system calls are switched on apart.
+fn lttng_name(system: &str, name: &str) -> Option<String> {
+    match system {
+        "raw_syscalls" => None,
+        "sched" | "block" | "power" => Some(match name {
+            "cpu_idle" | "cpu_frequency" => format!("power_{name}"),
+            _ => name.to_owned(),
+        }),
+        "irq" if name.starts_with("softirq") => Some(format!("irq_{name}")),
+        "timer" => Some(format!("timer_{name}")),
+        "exceptions" => Some(format!("x86_exceptions_{name}")),
+        _ => Some(name.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(tool: Tool, machine: Machine, no_syscalls: bool) -> Args {
+        Args { tool, duration: Nanos::from_secs(3), machine, no_syscalls }
+    }
+
+    #[test]
+    fn every_tool_records_what_cycles_follow_from() {
+        let tools = [Tool::TraceCmd, Tool::Perf, Tool::Lttng, Tool::Perfetto, Tool::Tracefs];
+        for tool in tools {
+            let text = line(&args(tool, Machine::X86, false));
+            let needed = ["sched_switch", "sched_waking", "hrtimer_expire_entry", "irq_vectors"];
+            for name in needed {
+                assert!(text.contains(name), "{name}: {text}");
+            }
+            assert!(text.contains('3') && text.ends_with('\n'), "{text}");
+            let arm = line(&args(tool, Machine::Arm64, true));
+            assert!(!arm.contains("irq_vectors") && !arm.contains("sys_enter"), "{arm}");
+            assert!(!arm.contains("--syscall"), "{arm}");
+        }
+    }
+
+    #[test]
+    fn names_of_lttng_are_its_own() {
+        assert_eq!(lttng_name("irq", "softirq_entry").as_deref(), Some("irq_softirq_entry"));
+        assert_eq!(lttng_name("timer", "hrtimer_start").as_deref(), Some("timer_hrtimer_start"));
+        assert_eq!(lttng_name("raw_syscalls", "sys_enter"), None);
+    }
+}

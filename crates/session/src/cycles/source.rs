@@ -1,0 +1,245 @@
+//! Whichever way the cycles of threads come about: programs in the kernel, or where these cannot
+//! be or were not, events.
+
+mod events;
+
+pub use events::EventCycles;
+
+use super::names;
+use punctual_analyze::cycles::Inferred;
+use punctual_analyze::cycles::stream::{Calls, Shown, Stream};
+use punctual_analyze::gaps::Gaps;
+use punctual_bundle::meta::UNKNOWN_SCHEDULING;
+use punctual_core::cycle::{Cycle, Moment, WaitingCall};
+use punctual_core::{CpuSet, Fact, Finding, MonotonicNs};
+use punctual_record::StartError;
+use punctual_record::attach::{AttachCost, Attacher, Traced};
+use punctual_sys::{attributes, clock};
+use std::collections::BTreeSet;
+
+/// What is known of a thread beside its cycles.
+pub struct ThreadFacts {
+    /// Its scheduling, in words.
+    pub scheduling: String,
+    /// Whether that is a real-time policy.
+    pub real_time: bool,
+    /// Where it may run; empty where that is not known.
+    pub cpus: CpuSet,
+}
+
+/// What measures the cycles of threads. The methods are those of [`Attacher`].
+pub struct CycleRecorder {
+    source: Source,
+    /// What is not measured here, and why.
+    pub findings: Vec<Finding>,
+}
+
+enum Source {
+    Bpf(Box<Attacher>),
+    /// Recorded meanwhile.
+    Tracefs(Box<Traced>, EventCycles),
+    /// Recorded before.
+    Recording(EventCycles),
+}
+
+impl CycleRecorder {
+    /// The error is that of the programs in the kernel, where nothing else works either.
+    pub fn start(cpus: &CpuSet, children: bool) -> Result<CycleRecorder, StartError> {
+        let why = match Attacher::start(cpus, children) {
+            Ok(attacher) => {
+                let findings = attacher.findings.clone();
+                return Ok(CycleRecorder { source: Source::Bpf(Box::new(attacher)), findings });
+            }
+            Err(why) => why,
+        };
+        match Traced::start(cpus, children) {
+            Ok(traced) => {
+                let findings = vec![Traced::finding(&why)];
+                let shown = Shown::of(&Traced::GROUPS, true);
+                let calls = Calls::of(&punctual_record::syscall_names());
+                let stream = Stream::new(calls, shown, Gaps::default());
+                let cycles = EventCycles::new(stream, None);
+                Ok(CycleRecorder { source: Source::Tracefs(Box::new(traced), cycles), findings })
+            }
+            Err(neither) => Err(StartError::None(vec![why, neither])),
+        }
+    }
+
+    /// Of events that [`CycleRecorder::feed`] takes.
+    pub fn of_recording(cycles: EventCycles, findings: Vec<Finding>) -> CycleRecorder {
+        CycleRecorder { source: Source::Recording(cycles), findings }
+    }
+
+    /// Watches all threads of a process.
+    pub fn watch_process(&self, process: u32) -> Result<(), StartError> {
+        match &self.source {
+            Source::Bpf(bpf) => bpf.watch_process(process),
+            Source::Tracefs(traced, _) => traced.watch(process, true),
+            Source::Recording(_) => Ok(()),
+        }
+    }
+
+    /// Watches one thread.
+    pub fn watch_thread(&self, tid: u32) -> Result<(), StartError> {
+        match &self.source {
+            Source::Bpf(bpf) => bpf.watch_thread(tid),
+            Source::Tracefs(traced, _) => traced.watch(tid, false),
+            Source::Recording(_) => Ok(()),
+        }
+    }
+
+    /// The wait that the cycles of a thread begin with; `None`: it has none.
+    pub fn select(
+        &mut self,
+        tid: u32,
+        call: Option<(WaitingCall, bool)>,
+    ) -> Result<(), StartError> {
+        match &mut self.source {
+            Source::Bpf(bpf) => return bpf.select(tid, call),
+            Source::Tracefs(_, cycles) | Source::Recording(cycles) => cycles.select(tid, call),
+        }
+        Ok(())
+    }
+
+    /// Whether the threads are those of this machine, now.
+    pub fn is_live(&self) -> bool {
+        !matches!(self.source, Source::Recording(_))
+    }
+
+    /// The name of a thread.
+    pub fn comm(&self, tid: u32) -> Option<String> {
+        match &self.source {
+            Source::Bpf(_) | Source::Tracefs(..) => names::comm(tid),
+            Source::Recording(cycles) => cycles.comm(tid),
+        }
+    }
+
+    /// What is known of a thread beside its cycles.
+    pub fn facts(&self, tid: u32) -> ThreadFacts {
+        match &self.source {
+            Source::Bpf(_) | Source::Tracefs(..) => {
+                let scheduling = attributes::scheduling(tid as i32).ok();
+                ThreadFacts {
+                    real_time: scheduling.as_ref().is_some_and(|of| of.policy.is_real_time()),
+                    scheduling: scheduling
+                        .map_or_else(|| UNKNOWN_SCHEDULING.to_owned(), |of| of.to_string()),
+                    cpus: attributes::affinity(tid as i32).unwrap_or_default(),
+                }
+            }
+            Source::Recording(cycles) => cycles.facts(tid),
+        }
+    }
+
+    /// Whether the cycles of a thread that nobody has named are to be shown: all that were
+    /// attached to; of a recording, those of threads with real-time priority, and those that timers
+    /// release.
+    pub fn shows(&self, tid: u32, inferred: &Inferred) -> bool {
+        match &self.source {
+            Source::Bpf(_) | Source::Tracefs(..) => true,
+            Source::Recording(cycles) => cycles.shows(tid, inferred),
+        }
+    }
+
+    /// What the events of a recording are, where it is one.
+    pub fn recording(&mut self) -> Option<&mut EventCycles> {
+        match &mut self.source {
+            Source::Recording(cycles) => Some(cycles),
+            Source::Bpf(_) | Source::Tracefs(..) => None,
+        }
+    }
+
+    /// Hands over the cycles that have ended, of each CPU in the order of time.
+    pub fn drain(&mut self, take: &mut dyn FnMut(Cycle)) {
+        match &mut self.source {
+            Source::Bpf(bpf) => bpf.drain(take),
+            Source::Tracefs(traced, cycles) => {
+                traced.drain(&mut |event| cycles.push(event));
+                cycles.take().into_iter().for_each(take);
+            }
+            Source::Recording(cycles) => cycles.take().into_iter().for_each(take),
+        }
+    }
+
+    /// The instant until which everything was handed over.
+    pub fn now(&self) -> MonotonicNs {
+        match &self.source {
+            Source::Bpf(_) | Source::Tracefs(..) => clock::monotonic(),
+            Source::Recording(cycles) => cycles.now(),
+        }
+    }
+
+    /// Where threads were within their cycles.
+    pub fn take_moments(&mut self) -> Vec<Moment> {
+        match &mut self.source {
+            Source::Bpf(bpf) => bpf.take_moments(),
+            Source::Tracefs(_, cycles) | Source::Recording(cycles) => cycles.take_moments(),
+        }
+    }
+
+    /// When events were missing before, of what was handed over last.
+    pub fn take_breaks(&mut self) -> Vec<MonotonicNs> {
+        match &mut self.source {
+            Source::Bpf(_) => Vec::new(),
+            Source::Tracefs(_, cycles) | Source::Recording(cycles) => cycles.take_breaks(),
+        }
+    }
+
+    /// The functions in user mode at an instant; none where events alone are recorded.
+    pub fn user_stack(&self, moment: &Moment) -> Option<Vec<u64>> {
+        match &self.source {
+            Source::Bpf(bpf) => bpf.user_stack(moment),
+            Source::Tracefs(..) | Source::Recording(_) => Some(Vec::new()),
+        }
+    }
+
+    /// Makes room for further stacks.
+    pub fn free_stacks(&mut self, needed: impl FnOnce() -> BTreeSet<u32>) {
+        if let Source::Bpf(bpf) = &mut self.source {
+            bpf.free_stacks(needed);
+        }
+    }
+
+    /// Stacks that found no room.
+    pub fn lost_stacks(&self) -> u64 {
+        match &self.source {
+            Source::Bpf(bpf) => bpf.lost_stacks(),
+            Source::Tracefs(..) | Source::Recording(_) => 0,
+        }
+    }
+
+    /// Instants within cycles that found no room.
+    pub fn refused(&self) -> u64 {
+        match &self.source {
+            Source::Bpf(bpf) => bpf.refused(),
+            Source::Tracefs(..) | Source::Recording(_) => 0,
+        }
+    }
+
+    /// Cycles or events that found no room.
+    pub fn lost(&self) -> u64 {
+        match &self.source {
+            Source::Bpf(bpf) => bpf.lost(),
+            Source::Tracefs(traced, _) => traced.lost(),
+            Source::Recording(cycles) => cycles.lost(),
+        }
+    }
+
+    /// Events that the kernel did not show.
+    pub fn unseen(&self) -> u64 {
+        match &self.source {
+            Source::Bpf(bpf) => bpf.unseen(),
+            Source::Tracefs(..) | Source::Recording(_) => 0,
+        }
+    }
+
+    /// What measuring costs.
+    pub fn cost(&mut self) -> Fact<AttachCost> {
+        match &mut self.source {
+            Source::Bpf(bpf) => bpf.cost(),
+            Source::Tracefs(..) => {
+                Fact::Unavailable("it is not measured through tracefs".to_owned())
+            }
+            Source::Recording(_) => Fact::NotAsked,
+        }
+    }
+}

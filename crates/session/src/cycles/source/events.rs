@@ -1,0 +1,196 @@
+//! Cycles of a stream of events, with the names of the tasks in them.
+
+use super::ThreadFacts;
+use punctual_analyze::cycles::Inferred;
+use punctual_analyze::cycles::stream::{Found, Stream};
+use punctual_bundle::meta::UNKNOWN_SCHEDULING;
+use punctual_core::cycle::{Cycle, CycleKind, Moment, MomentKind, TaskName, WaitingCall};
+use punctual_core::event::Names;
+use punctual_core::{CpuSet, Event, EventKind, MonotonicNs};
+use std::collections::BTreeMap;
+
+/// Names of tasks that are kept.
+const NAMES: usize = 4_096;
+/// From this one on, the kernel's priorities are those of tasks without a real-time policy.
+const NORMAL: i16 = 100;
+/// How threads of the kernel are called, of which the events do not show that they are.
+const KERNEL_THREADS: [&str; 18] = [
+    "cpuhp/",
+    "idle_inject/",
+    "irq/",
+    "jbd2/",
+    "kcompactd",
+    "kdamond",
+    "khugepaged",
+    "khungtaskd",
+    "ksoftirqd/",
+    "kswapd",
+    "kthreadd",
+    "ktimers/",
+    "kworker/",
+    "migration/",
+    "oom_reaper",
+    "rcu",
+    "stopper/",
+    "watchdog",
+];
+/// Instants within cycles that are kept until they are taken.
+const MOMENTS: usize = 1 << 16;
+
+/// Takes events, and hands over cycles.
+pub struct EventCycles {
+    stream: Stream,
+    names: TaskNames,
+    now: MonotonicNs,
+    cycles: Vec<Cycle>,
+    moments: Vec<Moment>,
+    breaks: Vec<MonotonicNs>,
+    lost: u64,
+}
+
+impl EventCycles {
+    /// With the names of a recording; without them, those that tasks have by now.
+    pub fn new(stream: Stream, names: Option<&Names>) -> EventCycles {
+        EventCycles {
+            stream,
+            names: names.map_or_else(TaskNames::default, TaskNames::of),
+            now: MonotonicNs(i64::MIN),
+            cycles: Vec::new(),
+            moments: Vec::new(),
+            breaks: Vec::new(),
+            lost: 0,
+        }
+    }
+
+    /// Takes the next event.
+    pub fn push(&mut self, event: &Event) {
+        self.now = self.now.max(event.at);
+        if let EventKind::Lost { count, .. } = event.what {
+            self.lost = self.lost.saturating_add(count);
+        }
+        let EventCycles { stream, names, cycles, moments, breaks, now, .. } = self;
+        stream.push(event, &mut |found| match found {
+            Found::Cycle(mut cycle) => {
+                names.fill(&mut cycle);
+                cycles.push(cycle);
+            }
+            Found::Moment(mut moment) if moments.len() < MOMENTS => {
+                if let MomentKind::Preempted { by, name } = &mut moment.what {
+                    *name = names.of_task(*by);
+                }
+                moments.push(moment);
+            }
+            Found::Moment(_) => {}
+            Found::Lost => breaks.push(*now),
+        });
+    }
+
+    /// The wait that the cycles of a thread begin with.
+    pub fn select(&mut self, tid: u32, call: Option<(WaitingCall, bool)>) {
+        self.stream.select(tid, call);
+    }
+
+    /// The last event's instant.
+    pub fn now(&self) -> MonotonicNs {
+        self.now
+    }
+
+    /// Events that are missing.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    pub(super) fn comm(&self, tid: u32) -> Option<String> {
+        self.names.comms.get(&tid).cloned().filter(|comm| !comm.is_empty())
+    }
+
+    pub(super) fn facts(&self, tid: u32) -> ThreadFacts {
+        let prio = self.stream.priority(tid);
+        let words = self.names.scheduling.get(&tid).cloned().or_else(|| match prio? {
+            prio if prio < 0 => Some("SCHED_DEADLINE".to_owned()),
+            prio if prio < NORMAL => Some(format!("real-time priority {}", NORMAL - 1 - prio)),
+            _ => Some("time-sharing".to_owned()),
+        });
+        ThreadFacts {
+            scheduling: words.unwrap_or_else(|| UNKNOWN_SCHEDULING.to_owned()),
+            real_time: prio.is_some_and(|prio| prio < NORMAL),
+            cpus: CpuSet::new(),
+        }
+    }
+
+    pub(super) fn shows(&self, tid: u32, inferred: &Inferred) -> bool {
+        let comm = self.names.comms.get(&tid).map_or("", String::as_str);
+        let is_kernel = KERNEL_THREADS.iter().any(|name| comm.starts_with(name));
+        let is_timed = inferred.kind != CycleKind::Event || inferred.period.is_some();
+        !is_kernel && (is_timed || self.stream.priority(tid).is_some_and(|prio| prio < NORMAL))
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Cycle> {
+        std::mem::take(&mut self.cycles)
+    }
+
+    pub(super) fn take_moments(&mut self) -> Vec<Moment> {
+        std::mem::take(&mut self.moments)
+    }
+
+    pub(super) fn take_breaks(&mut self) -> Vec<MonotonicNs> {
+        std::mem::take(&mut self.breaks)
+    }
+}
+
+/// What tasks are called.
+#[derive(Default)]
+struct TaskNames {
+    known: BTreeMap<u32, TaskName>,
+    comms: BTreeMap<u32, String>,
+    scheduling: BTreeMap<u32, String>,
+    /// All that will ever be known.
+    is_recorded: bool,
+}
+
+impl TaskNames {
+    fn of(names: &Names) -> TaskNames {
+        let tasks = || names.tasks.iter();
+        TaskNames {
+            known: tasks().map(|(tid, of)| (tid.0, task_name(of.comm.as_bytes()))).collect(),
+            comms: tasks().map(|(tid, of)| (tid.0, of.comm.clone())).collect(),
+            scheduling: tasks()
+                .filter_map(|(tid, of)| Some((tid.0, of.scheduling.clone()?)))
+                .collect(),
+            is_recorded: true,
+        }
+    }
+
+    /// The name of a task; empty if it has ended, or was not recorded.
+    fn of_task(&mut self, tid: u32) -> TaskName {
+        if self.is_recorded {
+            return self.known.get(&tid).copied().unwrap_or_default();
+        }
+        if self.known.len() >= NAMES {
+            self.known.clear();
+        }
+        let read = || task_name(&std::fs::read(format!("/proc/{tid}/comm")).unwrap_or_default());
+        *self.known.entry(tid).or_insert_with(read)
+    }
+
+    fn fill(&mut self, cycle: &mut Cycle) {
+        if let Some(culprit) = &mut cycle.culprit {
+            culprit.name = self.of_task(culprit.tid);
+        }
+        if let Some(holder) = &mut cycle.holder {
+            holder.name = self.of_task(holder.tid);
+        }
+        if let Some(awaited) = &mut cycle.awaited {
+            awaited.name = self.of_task(awaited.tid);
+        }
+        cycle.waker_name = self.of_task(cycle.waker);
+    }
+}
+
+fn task_name(comm: &[u8]) -> TaskName {
+    let mut name = TaskName::default();
+    let text = comm.trim_ascii_end();
+    let length = text.len().min(name.0.len());
+    name.0[..length].copy_from_slice(&text[..length]);
+    name
+}

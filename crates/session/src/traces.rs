@@ -1,0 +1,181 @@
+//! A trace as a bundle: its events as a recording, and the cycles that its threads are found to
+//! have as series, as `attach` measures them.
+
+mod foreign;
+mod store;
+#[cfg(test)]
+mod tests;
+
+pub use foreign::{import, recognizes};
+
+use crate::attach::ending;
+use crate::cycles::series::SeriesPlace;
+use crate::cycles::source::{CycleRecorder, EventCycles};
+use crate::cycles::{CycleOptions, Cycles};
+use crate::exit::{Exit, Failure};
+use crate::recorded::{self, Opened};
+use punctual_analyze::PhaseView;
+use punctual_analyze::cycles::stream::{Calls, Shown, Stream, missing};
+use punctual_analyze::gaps::Gaps;
+use punctual_bundle::{Bundle, BundleWriter, Ending, Outcome, PhaseMeta};
+use punctual_core::event::{Group, Names, Recorded};
+use punctual_core::{Event, Finding, Severity};
+use std::path::Path;
+
+/// The phase of a bundle of this kind.
+pub const PHASE: &str = "trace";
+/// Cycles are looked at after so many events.
+const ROUND: usize = 1 << 14;
+/// Samples that go into the log of a series.
+const KEPT: u64 = 1 << 20;
+
+/// What is asked of the cycles in a trace.
+#[derive(Default)]
+pub struct TraceOptions {
+    /// The name of the bundle's experiment.
+    pub name: String,
+    /// Where it came from: `trace.dat (trace-cmd 3.1.6)`.
+    pub origin: String,
+    /// What is asked of its cycles; the phase is [`PHASE`].
+    pub cycles: CycleOptions,
+}
+
+/// A trace that was made into a bundle.
+pub struct Converted {
+    /// How the command ends that asked for it.
+    pub exit: Exit,
+    /// Why there are no cycles, where there are none.
+    pub none: Option<String>,
+    /// What each thread's cycles are, in lines.
+    pub described: Vec<String>,
+}
+
+/// A trace that is being read.
+pub trait TraceReader {
+    /// The next event in the order of time; an error is the last.
+    fn next_event(&mut self) -> Option<Result<Event, String>>;
+    /// What is known of it, when the last event was read.
+    fn about(&self) -> About;
+}
+
+/// What a trace covers, and what is called how.
+pub struct About {
+    /// What it covers and lost.
+    pub recorded: Recorded,
+    /// What the numbers in its events are called.
+    pub names: Names,
+}
+
+/// Whether a path names a trace and no bundle: `-` is standard input.
+pub fn is_trace(path: &Path) -> bool {
+    path == Path::new("-") || path.is_file()
+}
+
+/// Makes a bundle of a trace in `directory`, which must not exist.
+pub fn convert(
+    directory: &Path,
+    trace: &mut dyn TraceReader,
+    options: TraceOptions,
+) -> Result<Converted, Failure> {
+    let writer = BundleWriter::create(directory, &options.name, &options.origin)
+        .map_err(Failure::refused)?;
+    let cut_off = store::store(directory, trace)?;
+    let bundle = Bundle::open(directory).map_err(Failure::failed)?;
+    let opened = recorded::required(&bundle)?;
+    add_cycles(writer, &opened, options.cycles, cut_off)
+}
+
+/// Makes a bundle of the cycles in a recording of another bundle, without its events.
+pub fn cycles_of(
+    bundle: &Bundle,
+    directory: &Path,
+    options: TraceOptions,
+) -> Result<Converted, Failure> {
+    let opened = recorded::required(bundle)?;
+    let writer = BundleWriter::create(directory, &options.name, &options.origin)
+        .map_err(Failure::refused)?;
+    add_cycles(writer, &opened, options.cycles, None)
+}
+
+/// Finds the threads with cycles, fills their series, and ends the bundle.
+fn add_cycles(
+    writer: BundleWriter,
+    opened: &Opened<'_>,
+    mut options: CycleOptions,
+    cut_off: Option<Finding>,
+) -> Result<Converted, Failure> {
+    options.phase = PHASE.to_owned();
+    let required = !options.requirements.is_empty();
+    let (recorded, names) = (&opened.recorded, opened.names());
+    let mut phase = PhaseMeta {
+        started_monotonic: recorded.began.ns(),
+        duration: Some(recorded.ended - recorded.began),
+        ..PhaseMeta::new(PHASE, jiff::Timestamp::now())
+    };
+    writer.write_phase(0, &phase).map_err(Failure::failed)?;
+    let mut findings = limits(recorded);
+    findings.extend(cut_off);
+    let gaps = if recorded.lost() > 0 { Gaps::of(opened.events()) } else { Gaps::default() };
+    let shown = Shown::of_recording(recorded, names);
+    // Without switches nothing is known of any thread.
+    let events = shown.is_some().then(|| opened.events()).into_iter().flatten();
+    let shown = shown.unwrap_or_else(|| Shown::of(&[], false));
+    let stream = Stream::new(Calls::of(&names.syscalls), shown, gaps);
+    let source = CycleRecorder::of_recording(EventCycles::new(stream, Some(names)), Vec::new());
+    let mut cycles = Cycles::of_recording(options, source, names.syscalls.clone());
+    let mut next = 0;
+    let mut place =
+        SeriesPlace { writer: &writer, phase: 0, next: &mut next, taken: &[], keep: KEPT };
+    for (number, event) in events.enumerate() {
+        cycles.feed(&event);
+        if number % ROUND == ROUND - 1 {
+            cycles.drain(false, &mut place);
+        }
+    }
+    cycles.drain(true, &mut place);
+    findings.extend(cycles.finish());
+    phase.measures = cycles.measures().collect();
+    writer.write_phase(0, &phase).map_err(Failure::failed)?;
+    let none = cycles.nothing_found(None);
+    findings.extend(none.as_ref().map(|why| {
+        Finding::new("no-cycles-found", Severity::Note, PHASE, why.clone())
+            .remedy("name a thread with --thread, or record system calls and timers, too")
+    }));
+    let mut ending =
+        Ending { at: jiff::Timestamp::now(), outcome: Outcome::Completed, exit_code: 0 };
+    let mut manifest = writer.manifest().clone();
+    manifest.ending = Some(ending.clone());
+    let views = [PhaseView { meta: &phase, series: cycles.views().collect() }];
+    let mut summary = punctual_analyze::summarize_run(&manifest, &views, &findings, &[], None);
+    let exit = ending::exit_of(&ending.outcome, &summary, required, required && none.is_some());
+    ending.exit_code = exit as u8;
+    summary.ending = Some(ending.clone());
+    writer.finish(&summary, ending).map_err(Failure::failed)?;
+    let described = cycles.threads().filter_map(|thread| thread.describe());
+    let described = described.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>());
+    Ok(Converted { exit, none, described: described.collect() })
+}
+
+/// What cannot be known of cycles by what was recorded.
+fn limits(recorded: &Recorded) -> Vec<Finding> {
+    if !recorded.covers(Group::Sched) {
+        let message = "it has no switches of tasks: nothing is known of any thread";
+        let finding = Finding::new("trace-without-switches", Severity::Bad, PHASE, message);
+        return vec![finding.remedy("record as `punctual recipe` prints it")];
+    }
+    let missing: Vec<String> = missing(&recorded.groups)
+        .map(|(group, what)| format!("no {} events: {what}", group.word()))
+        .collect();
+    let beside = "steal, user stacks, holders of locks without priority inheritance other than by \
+                  who woke, and releases before a wait began are not in a recording";
+    let finding = match missing.is_empty() {
+        true => Finding::new("trace-limits", Severity::Note, PHASE, beside),
+        false => {
+            let message = format!("not known of its cycles: {}", missing.join("; "));
+            Finding::new("trace-limits", Severity::Warning, PHASE, message)
+                .evidence(beside)
+                .remedy("record as `punctual recipe` prints it")
+        }
+    };
+    vec![finding]
+}

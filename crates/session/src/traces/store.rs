@@ -1,0 +1,115 @@
+//! The events of a trace as the recording of a bundle.
+
+use super::{About, TraceReader};
+use crate::exit::Failure;
+use crate::recording::{Progress, Sources};
+use punctual_bundle::RecordingWriter;
+use punctual_bundle::recording::{Encoding, Keeps, LaneWriter, RecordingDocument};
+use punctual_core::event::{Names, Recorded, Source};
+use punctual_core::{Event, Finding, MonotonicNs, Severity};
+use punctual_record::wire;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+/// Of all CPUs together: then what each has is written.
+const BUFFERED: usize = 8 << 20;
+/// What a pipe may give: traces are files of some hundred megabytes.
+const SPOOLED: u64 = 8 << 30;
+
+/// Writes all events; why the trace was read no further, where it was not.
+pub(super) fn store(
+    directory: &Path,
+    trace: &mut dyn TraceReader,
+) -> Result<Option<Finding>, Failure> {
+    let begun = Recorded::without_events("a trace", MonotonicNs(0));
+    let document = RecordingDocument::new(Keeps::All, begun, Names::default());
+    let writer = RecordingWriter::create(directory, &document).map_err(Failure::failed)?;
+    let mut store = Store::new(writer.lane(0, None));
+    let mut cut_off = None;
+    while let Some(event) = trace.next_event() {
+        match event {
+            Ok(event) => store.push(&event)?,
+            Err(why) => {
+                let message = "the trace could be read only in part";
+                let finding = Finding::new("trace-cut-off", Severity::Bad, super::PHASE, message);
+                cut_off = Some(finding.evidence(why));
+                break;
+            }
+        }
+    }
+    store.flush()?;
+    let About { mut recorded, names } = trace.about();
+    let stated = std::mem::take(&mut recorded.sources);
+    for source in stated {
+        if let Some(number) = source.cpu.and_then(|cpu| store.numbers.get(&cpu)) {
+            store.sources.describe(*number, source);
+        }
+    }
+    recorded.sources = store.sources.listed();
+    let mut document = RecordingDocument::new(Keeps::All, recorded, names);
+    document.complete = true;
+    writer.finish(&document).map_err(Failure::failed)?;
+    Ok(cut_off)
+}
+
+struct Store {
+    lane: LaneWriter,
+    sources: Sources,
+    progress: Progress,
+    numbers: BTreeMap<u16, u32>,
+    pending: BTreeMap<u16, Vec<u8>>,
+    buffered: usize,
+}
+
+impl Store {
+    fn new(lane: LaneWriter) -> Store {
+        Store {
+            lane,
+            sources: Sources::default(),
+            progress: Progress::default(),
+            numbers: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            buffered: 0,
+        }
+    }
+
+    fn push(&mut self, event: &Event) -> Result<(), Failure> {
+        let records = self.pending.entry(event.cpu).or_default();
+        let before = records.len();
+        wire::encode(event, records);
+        self.buffered += records.len() - before;
+        if self.buffered >= BUFFERED { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        self.buffered = 0;
+        for (cpu, records) in &mut self.pending {
+            let number = *self.numbers.entry(*cpu).or_insert_with(|| {
+                let (name, cpu) = (format!("cpu {cpu}"), Some(*cpu));
+                self.sources.add(Source { name, cpu, recorded: 0, lost: 0, torn: 0 })
+            });
+            let lane = Some(&mut self.lane);
+            self.sources
+                .append(number, Encoding::KERNEL, records, lane, &self.progress)
+                .map_err(Failure::failed)?;
+            records.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Keeps what a pipe gives in a file without a name: most formats are read from their end, too.
+pub(super) fn spool(from: &mut dyn Read) -> Result<File, Failure> {
+    let mut file = tempfile::tempfile()
+        .map_err(|why| Failure::failed(format!("cannot make a temporary file: {why}")))?;
+    let cannot = |why: io::Error| Failure::failed(format!("cannot keep standard input: {why}"));
+    let copied = io::copy(&mut from.take(SPOOLED + 1), &mut file).map_err(cannot)?;
+    if copied > SPOOLED {
+        let most = SPOOLED >> 30;
+        return Err(Failure::refused(format!("standard input has more than {most} GiB")));
+    }
+    file.flush().and_then(|()| file.seek(SeekFrom::Start(0))).map_err(cannot)?;
+    Ok(file)
+}

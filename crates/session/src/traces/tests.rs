@@ -1,0 +1,182 @@
+//! A scripted trace becomes a bundle whose cycles are those of the script.
+
+use super::*;
+use crate::explained::{self, Wanted};
+use punctual_core::event::{Source, TaskName, TaskState, Tid};
+use punctual_core::{EventKind, MonotonicNs, Nanos};
+
+/// A real-time thread that sleeps for every millisecond, each tenth time behind another one.
+struct Script {
+    events: std::vec::IntoIter<Event>,
+    end: MonotonicNs,
+    groups: Vec<Group>,
+}
+
+const SERVO: u32 = 7;
+const HOG: u32 = 9;
+const CYCLES: i64 = 100;
+const NANOSLEEP: u32 = 230;
+
+fn script(groups: &[Group]) -> Script {
+    let mut events = Vec::new();
+    let mut at = |us: i64, tid: u32, what: EventKind| {
+        if what.group().is_some_and(|group| groups.contains(&group)) {
+            events.push(Event { at: MonotonicNs(us * 1_000), cpu: 0, tid: Tid(tid), what });
+        }
+    };
+    let switch = |prev_prio, prev_state, next: u32, next_prio| EventKind::Switch {
+        prev_prio,
+        prev_state,
+        next: Tid(next),
+        next_prio,
+    };
+    for cycle in 0..CYCLES {
+        let (due, after_late) = ((cycle + 1) * 1_000, if cycle % 10 == 6 { 400 } else { 0 });
+        let now = cycle * 1_000 + 100 + after_late;
+        let late = if cycle % 10 == 5 { 400 } else { 0 };
+        let expires = MonotonicNs(due * 1_000);
+        let vector = 0xec;
+        at(now, SERVO, EventKind::SyscallEnter { number: NANOSLEEP, args: [1, 1] });
+        at(now + 1, SERVO, EventKind::HrtimerStart { timer: 5, expires });
+        at(now + 2, SERVO, switch(19, TaskState::Sleeping, HOG, 9));
+        let entry = EventKind::HrtimerExpireEntry { timer: 5, now: None, expires: None };
+        at(due + 1, HOG, EventKind::VectorEntry { vector });
+        at(due + 2, HOG, entry);
+        let task = Tid(SERVO);
+        at(due + 3, HOG, EventKind::Waking { task, prio: 19, target: 0 });
+        at(due + 4, HOG, EventKind::Wakeup { task, prio: 19, target: 0, new: false });
+        at(due + 5, HOG, EventKind::HrtimerExpireExit { timer: 5 });
+        at(due + 6, HOG, EventKind::VectorExit { vector });
+        at(due + 8 + late, HOG, switch(9, TaskState::Sleeping, SERVO, 19));
+        at(due + 10 + late, SERVO, EventKind::SyscallExit { number: NANOSLEEP, result: 0 });
+    }
+    events.sort_by_key(|event| event.at);
+    let end = MonotonicNs((CYCLES + 2) * 1_000_000);
+    Script { events: events.into_iter(), end, groups: groups.to_vec() }
+}
+
+impl TraceReader for Script {
+    fn next_event(&mut self) -> Option<Result<Event, String>> {
+        self.events.next().map(Ok)
+    }
+
+    fn about(&self) -> About {
+        let mut names = Names::default();
+        for (tid, comm) in [(SERVO, "servo"), (HOG, "hog")] {
+            let name = TaskName { process: tid, comm: comm.to_owned(), scheduling: None };
+            names.tasks.insert(Tid(tid), name);
+        }
+        names.syscalls.insert(NANOSLEEP, "clock_nanosleep".to_owned());
+        let source =
+            Source { name: "cpu 0".to_owned(), cpu: Some(0), recorded: 0, lost: 0, torn: 0 };
+        let recorded = Recorded {
+            ended: self.end,
+            groups: self.groups.clone(),
+            sources: vec![source],
+            ..Recorded::without_events("a script", MonotonicNs(0))
+        };
+        About { recorded, names }
+    }
+}
+
+const GROUPS: [Group; 5] =
+    [Group::Sched, Group::Vectors, Group::Irq, Group::Hrtimer, Group::Syscall];
+
+fn bundle(groups: &[Group], cycles: CycleOptions) -> (tempfile::TempDir, Converted, Bundle) {
+    let room = tempfile::tempdir().expect("a directory");
+    let directory = room.path().join("bundle");
+    let options = TraceOptions { name: "script".into(), origin: "a test".into(), cycles };
+    let converted = convert(&directory, &mut script(groups), options).expect("converted");
+    let bundle = Bundle::open(&directory).expect("a bundle");
+    (room, converted, bundle)
+}
+
+fn count(bundle: &Bundle, series: &str) -> Option<u64> {
+    let found = bundle.series().find(|(_, one)| one.meta.name == series);
+    found.map(|(_, series)| series.state.data.count())
+}
+
+#[test]
+fn the_cycles_of_a_trace_are_series_and_their_delays_are_explained() {
+    let deadline = Some(Nanos::from_micros(300));
+    let (_room, converted, bundle) =
+        bundle(&GROUPS, CycleOptions { deadline, ..CycleOptions::default() });
+    assert_eq!((converted.exit, converted.none), (Exit::Done, None));
+    // The last one does not end.
+    assert_eq!(count(&bundle, "servo/response"), Some(CYCLES as u64 - 1));
+    let missed = bundle.findings.iter().find(|finding| finding.id == "deadline-missed");
+    let message = missed.map(|finding| finding.message.as_str());
+    assert_eq!(message, Some("10 of 99 cycles took longer than 300us"));
+    let wanted = Wanted { worst: Some(1), ..Wanted::default() };
+    let explained = explained::open(&bundle, &wanted).expect("explained");
+    let worst = explained.samples.first().expect("a sample");
+    assert_eq!(worst.series, "servo/response");
+    let causes: Vec<(&str, i64)> = worst
+        .explanation
+        .totals()
+        .into_iter()
+        .map(|(cause, time)| (cause.id(), time.ns() / 1_000))
+        .take(2)
+        .collect();
+    assert_eq!(causes, [("preempted", 402), ("self", 90)]);
+    let limits = bundle.findings.iter().find(|finding| finding.id == "trace-limits");
+    let limits = limits.expect("what it does not have").message.as_str();
+    assert!(limits.contains("no softirq events") && !limits.contains("no irq"), "{limits}");
+}
+
+#[test]
+fn a_recording_without_samples_has_cycles_too() {
+    let (room, _, recording) = bundle(&GROUPS, CycleOptions::default());
+    let directory = room.path().join("found");
+    let converted = cycles_of(&recording, &directory, TraceOptions::default()).expect("found");
+    let found = Bundle::open(&directory).expect("a bundle");
+    assert_eq!(converted.exit, Exit::Done);
+    assert_eq!(count(&found, "servo/response"), count(&recording, "servo/response"));
+    let explained = explained::of_cycles(&found, &recording, &Wanted::default());
+    assert!(!explained.expect("explained").samples.is_empty());
+}
+
+#[test]
+fn a_thread_is_named_and_a_requirement_decided() {
+    let of = |requirement: &str, thread: &str| {
+        let requirements = vec![requirement.parse().expect("a requirement")];
+        let thread = Some(thread.to_owned());
+        bundle(&GROUPS, CycleOptions { thread, requirements, ..CycleOptions::default() }).1
+    };
+    assert_eq!(of("response max < 1ms", "servo").exit, Exit::Done);
+    assert_eq!(of("response max < 200us", "servo").exit, Exit::NotMet);
+    let none = of("response max < 1ms", "nobody");
+    assert_eq!(none.exit, Exit::NoEvidence);
+    assert!(none.none.is_some_and(|why| why.contains("servo (7)")));
+}
+
+#[test]
+fn without_switches_nothing_is_known_of_any_thread() {
+    let (_room, converted, bundle) = bundle(&[Group::Hrtimer], CycleOptions::default());
+    assert!(converted.none.is_some());
+    let ids: Vec<&str> = bundle.findings.iter().map(|finding| finding.id.as_str()).collect();
+    assert!(ids.contains(&"trace-without-switches"), "{ids:?}");
+}
+
+#[test]
+fn a_trace_that_breaks_off_is_one_until_there() {
+    struct Broken(Script, bool);
+    impl TraceReader for Broken {
+        fn next_event(&mut self) -> Option<Result<Event, String>> {
+            match self.0.next_event() {
+                Some(event) => Some(event),
+                None => (!std::mem::replace(&mut self.1, true)).then(|| Err("cut off".to_owned())),
+            }
+        }
+        fn about(&self) -> About {
+            self.0.about()
+        }
+    }
+    let room = tempfile::tempdir().expect("a directory");
+    let directory = room.path().join("bundle");
+    let mut broken = Broken(script(&GROUPS), false);
+    convert(&directory, &mut broken, TraceOptions::default()).expect("converted");
+    let bundle = Bundle::open(&directory).expect("a bundle");
+    assert!(bundle.findings.iter().any(|finding| finding.id == "trace-cut-off"));
+    assert_eq!(count(&bundle, "servo/response"), Some(CYCLES as u64 - 1));
+}
