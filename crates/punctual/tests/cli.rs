@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 44] = [
+const COMMANDS: [&str; 45] = [
     "",
     "demo",
     "new",
@@ -39,6 +39,7 @@ const COMMANDS: [&str; 44] = [
     "truth",
     "import",
     "trace",
+    "recipe",
     "probe",
     "count",
     "attach",

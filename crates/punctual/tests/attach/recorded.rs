@@ -4,6 +4,8 @@
 use super::{CYCLES, OWN, compiled, measure, series, text};
 use serde_json::Value;
 
+/// The recording has the programs of other tests, too.
+const NAME: &str = "recorded-too";
 const EVENTS: &str = "sched,irq,vectors,softirq,hrtimer,syscall";
 /// A thread may be in its first or its last wait when one of the two begins or ends.
 const ENDS: u64 = 2;
@@ -11,6 +13,7 @@ const ENDS: u64 = 2;
 #[test]
 fn a_recording_has_the_cycles_that_attach_measures() {
     let Some(place) = compiled() else { return };
+    std::fs::copy(place.path().join("periodic"), place.path().join(NAME)).unwrap();
     for mode in ["absolute", "timerfd"] {
         let recording = format!("recording-{mode}");
         let attached = format!("attached-{mode}");
@@ -19,12 +22,12 @@ fn a_recording_has_the_cycles_that_attach_measures() {
             &[
                 &["trace", "--quiet", "--output", &recording, "--events", EVENTS, "--"][..],
                 &[env!("CARGO_BIN_EXE_punctual"), "attach", "--quiet", "--output", &attached, "--"],
-                &["./periodic", mode, CYCLES, "0"],
+                &[&format!("./{NAME}"), mode, CYCLES, "0"],
             ]
             .concat(),
         );
         assert_eq!(recorded.status.code(), OWN, "{}", text(&recorded));
-        let import = ["import", &recording, "--output", &found, "--thread", "periodic"];
+        let import = ["import", &recording, "--output", &found, "--thread", NAME];
         let imported = place.punctual(&import);
         assert_eq!(imported.status.code(), Some(0), "{}", text(&imported));
         let summary = |directory: &str| -> Value {
@@ -38,12 +41,12 @@ fn a_recording_has_the_cycles_that_attach_measures() {
             println!("SKIPPED: the recording has lost events: {}", lost["recording"]["lost"]);
             continue;
         }
-        for name in ["periodic/response", "periodic/wakeup"] {
-            let count = |summary| series(summary, name)["count"].as_u64().unwrap();
+        for name in [format!("{NAME}/response"), format!("{NAME}/wakeup")] {
+            let count = |summary| series(summary, &name)["count"].as_u64().unwrap();
             let (kernel, events) = (count(&by_kernel), count(&by_events));
             assert!(kernel.abs_diff(events) <= ENDS, "{name}: {kernel} and {events}");
         }
-        let kind = |summary| measure(summary, "periodic")["parameters"]["cycle"].clone();
+        let kind = |summary| measure(summary, NAME)["parameters"]["cycle"].clone();
         assert_eq!(kind(&by_kernel), kind(&by_events));
     }
 }
