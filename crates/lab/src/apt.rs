@@ -6,7 +6,7 @@
 //! system's apt state is touched.
 
 use crate::cache::Cache;
-use crate::{Arch, LabError, tools};
+use crate::{Arch, LabError, private, tools};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -273,6 +273,7 @@ impl<'a> Suite<'a> {
             tools::run(&self.dpkg_deb, [Path::new("-x"), &deb, &tree], work.path())
                 .map_err(|output| LabError::malformed(&deb, output))?;
         }
+        private::strip(&tree)?;
         // Only a complete tree ever gets the final name.
         fs::rename(&tree, &target).map_err(LabError::io("rename to", &target))?;
         Ok(target)

@@ -3,17 +3,19 @@
 
 use crate::LabError;
 use crate::cache::Cache;
+use crate::private;
 use crate::ssh::digest_of;
-use rustix::fs::{FlockOperation, Timestamps, UTIME_NOW};
-use rustix::io::Errno;
+use rustix::fs::{Timestamps, UTIME_NOW};
 use std::fs;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// All of them together, in bytes. Those that were used longest ago go first.
 const BYTES_MAX: u64 = 4 << 30;
 
-/// The store: a directory of files named by what is in them.
+/// The store: a directory of files named by what is in them, closed to other users. A file is
+/// believed when it is this user's and has the hash that it is named by, each time it is used.
 pub struct Artefacts {
     dir: PathBuf,
 }
@@ -25,79 +27,90 @@ impl Artefacts {
     }
 
     fn at(dir: PathBuf) -> Result<Artefacts, LabError> {
-        fs::create_dir_all(&dir).map_err(LabError::io("create", &dir))?;
+        private::directory(&dir)?;
         Ok(Artefacts { dir })
     }
 
     /// Keeps a file; the answer is its SHA-256 in hexadecimal digits.
     pub fn keep(&self, path: &Path) -> Result<String, LabError> {
         let name = fs::File::open(path).and_then(digest_of).map_err(LabError::io("read", path))?;
-        let place = self.dir.join(&name);
-        if place.exists() {
-            touch(&place);
-            return Ok(name);
+        if self.find(&name)?.is_none() {
+            self.make_room(path.metadata().map_err(LabError::io("read", path))?.len())?;
+            self.whole(&name, |to| {
+                let mut from = fs::File::open(path).map_err(LabError::io("open", path))?;
+                std::io::copy(&mut from, to).map(drop).map_err(LabError::io("copy", path))
+            })?;
         }
-        self.make_room(path.metadata().map_err(LabError::io("read", path))?.len())?;
-        self.whole(&name, |to| fs::copy(path, to).map(drop).map_err(LabError::io("copy", path)))?;
         Ok(name)
     }
 
     /// Keeps what was found out about such files, under a name of its own.
     pub fn put(&self, name: &str, bytes: &[u8]) -> Result<(), LabError> {
+        // Bytes in memory can always be read.
+        let digest = digest_of(bytes).unwrap_or_default();
         self.make_room(bytes.len() as u64)?;
-        self.whole(name, |to| fs::write(to, bytes).map_err(LabError::io("write", to)))
+        let write = |bytes: &[u8], to: &mut fs::File| {
+            to.write_all(bytes).map_err(LabError::io("write", self.dir.join(name)))
+        };
+        self.whole(&digest, |to| write(bytes, to))?;
+        self.whole(name, |to| write(digest.as_bytes(), to))
     }
 
-    /// Moves a file, or copies it from another file system, to a name of its own.
+    /// Keeps a file under a name of its own.
     pub fn adopt(&self, name: &str, path: &Path) -> Result<PathBuf, LabError> {
-        self.make_room(path.metadata().map_err(LabError::io("read", path))?.len())?;
-        let place = self.dir.join(name);
-        if fs::rename(path, &place).is_err() {
-            self.whole(name, |to| {
-                fs::copy(path, to).map(drop).map_err(LabError::io("copy", path))
-            })?;
-        }
-        Ok(place)
+        let digest = self.keep(path)?;
+        self.whole(name, |to| {
+            to.write_all(digest.as_bytes()).map_err(LabError::io("write", self.dir.join(name)))
+        })?;
+        Ok(self.dir.join(digest))
     }
 
     /// What was put under a name of its own, if it is there still.
-    pub fn named(&self, name: &str) -> Option<PathBuf> {
-        let place = self.dir.join(name);
-        place.is_file().then(|| {
-            touch(&place);
-            place
-        })
+    pub fn named(&self, name: &str) -> Result<Option<PathBuf>, LabError> {
+        let Some(file) = private::open(&self.dir.join(name))? else { return Ok(None) };
+        let mut digest = String::new();
+        // Half a name, or one of an earlier version, is none.
+        let _ = file.take(64).read_to_string(&mut digest);
+        touch(&self.dir.join(name));
+        self.find(&digest)
     }
 
     /// Holds this name against other processes, until it is dropped; none where one of them does.
     pub fn try_lock(&self, name: &str) -> Result<Option<fs::File>, LabError> {
         // Names share few files: one more that waits is better than a file for each.
-        let path = self.dir.join(format!("lock-{}", name.get(..2).unwrap_or(name)));
-        let file = fs::File::create(&path).map_err(LabError::io("create", &path))?;
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(file)),
-            Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(None),
-            Err(why) => Err(LabError::io("lock", &path)(why.into())),
-        }
+        private::try_lock(&self.dir.join(format!("lock-{}", name.get(..2).unwrap_or(name))))
     }
 
     /// A file has its name when it is whole, whoever else keeps the same at the same time.
     fn whole(
         &self,
         name: &str,
-        fill: impl FnOnce(&Path) -> Result<(), LabError>,
+        fill: impl FnOnce(&mut fs::File) -> Result<(), LabError>,
     ) -> Result<(), LabError> {
         let file = tempfile::NamedTempFile::new_in(&self.dir);
-        let file = file.map_err(LabError::io("create a file in", &self.dir))?;
-        fill(file.path())?;
+        let mut file = file.map_err(LabError::io("create a file in", &self.dir))?;
+        fill(file.as_file_mut())?;
         let place = self.dir.join(name);
         file.persist(&place).map(drop).map_err(|why| LabError::io("write", &place)(why.error))
     }
 
-    /// The file with this SHA-256, if it is there still.
-    pub fn find(&self, name: &str) -> Option<PathBuf> {
-        let is_name = name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_name.then(|| self.named(name)).flatten()
+    /// The file with this SHA-256, if it is there still. One whose bytes are others by now is
+    /// removed.
+    ///
+    /// # Errors
+    /// It is another user's, or others may write to it.
+    pub fn find(&self, name: &str) -> Result<Option<PathBuf>, LabError> {
+        if name.len() != 64 || !name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Ok(None);
+        }
+        let place = self.dir.join(name);
+        let Some(file) = private::open(&place)? else { return Ok(None) };
+        if digest_of(file).map_err(LabError::io("read", &place))? != name {
+            fs::remove_file(&place).map_err(LabError::io("remove", &place))?;
+            return Ok(None);
+        }
+        touch(&place);
+        Ok(Some(place))
     }
 
     /// Removes those that were used longest ago, until so many bytes more have room.
@@ -145,10 +158,36 @@ mod tests {
         let name = store.keep(&file).unwrap();
         // FIPS 180-2, appendix B.1.
         assert_eq!(name, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-        assert_eq!(fs::read(store.find(&name).unwrap()).unwrap(), b"abc");
+        assert_eq!(fs::read(store.find(&name).unwrap().unwrap()).unwrap(), b"abc");
         assert_eq!(store.keep(&file).unwrap(), name);
         for wrong in ["", "../file", &"0".repeat(64)] {
-            assert_eq!(store.find(wrong), None, "{wrong}");
+            assert_eq!(store.find(wrong).unwrap(), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_was_changed_since_is_not_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Artefacts::at(dir.path().join("store")).unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "abc").unwrap();
+        let name = store.keep(&file).unwrap();
+        store.adopt("key.saved", &file).unwrap();
+        store.put("key.symbols", b"what it is called").unwrap();
+        let read = |name: &str| store.named(name).unwrap().map(|path| fs::read(path).unwrap());
+        assert_eq!(read("key.saved").unwrap(), b"abc");
+        assert_eq!(read("key.symbols").unwrap(), b"what it is called");
+        fs::write(dir.path().join("store").join(&name), "abd").unwrap();
+        assert_eq!((read("key.saved"), store.find(&name).unwrap()), (None, None));
+        // It is kept anew.
+        assert_eq!(store.keep(&file).unwrap(), name);
+        assert_eq!(read("key.saved").unwrap(), b"abc");
+        for half in ["", "ba7816bf", "../../file"] {
+            fs::write(dir.path().join("store/key.saved"), half).unwrap();
+            assert_eq!(read("key.saved"), None, "{half}");
+        }
+        fs::remove_file(dir.path().join("store").join(&name)).unwrap();
+        std::os::unix::fs::symlink(&file, dir.path().join("store").join(&name)).unwrap();
+        assert!(store.find(&name).is_err());
     }
 }

@@ -1,11 +1,13 @@
 //! Where fetched packages stay between runs.
 
 use crate::LabError;
+use crate::private;
+use crate::waiting::wait_for;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The directory that holds apt's package lists and the unpacked packages. It can be removed at any
-/// time when no guest runs; everything in it is fetched again.
+/// The directory that holds apt's package lists and the unpacked packages, closed to other users.
+/// It can be removed at any time when no guest runs; everything in it is fetched again.
 #[derive(Clone, Debug)]
 pub struct Cache {
     dir: PathBuf,
@@ -32,12 +34,14 @@ impl Cache {
     }
 
     /// A cache in this directory, which is made if need be.
+    ///
+    /// # Errors
+    /// Another user owns it, or may write to it.
     pub fn at(dir: impl Into<PathBuf>) -> Result<Cache, LabError> {
         let cache = Cache { dir: dir.into() };
-        fs::create_dir_all(&cache.dir)
-            .map_err(LabError::io("create the cache directory", &cache.dir))?;
+        private::directory(&cache.dir)?;
         // Whether it can be written to shows only by trying; the lock's file is wanted anyway.
-        cache.lock_file()?;
+        private::lock_file(&cache.lock_path())?;
         Ok(cache)
     }
 
@@ -46,25 +50,14 @@ impl Cache {
         &self.dir
     }
 
-    fn lock_file(&self) -> Result<fs::File, LabError> {
-        let path = self.dir.join("lock");
-        let mut options = fs::OpenOptions::new();
-        options
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(LabError::io("open", path))
+    fn lock_path(&self) -> PathBuf {
+        self.dir.join("lock")
     }
 
     /// Waits until no other process changes the cache.
     pub(crate) fn lock(&self) -> Result<CacheLock, LabError> {
-        let file = self.lock_file()?;
-        // A signal of a timer or a child, as its owner handles it, ends a wait; not this one.
-        rustix::io::retry_on_intr(|| {
-            rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)
-        })
-        .map_err(|errno| LabError::io("lock", self.dir.join("lock"))(errno.into()))?;
-        Ok(CacheLock { _file: file })
+        let path = self.lock_path();
+        let what = format!("another punctual that uses the cache (it holds {})", path.display());
+        wait_for(&what, || private::try_lock(&path)).map(|file| CacheLock { _file: file })
     }
 }

@@ -140,7 +140,7 @@ impl Replay {
         }
         let store = Artefacts::open()?;
         let find = |name: &str, what: &str| {
-            store.find(name).ok_or_else(|| {
+            store.find(name)?.ok_or_else(|| {
                 LabError::Request(format!(
                     "the {what} of this run (SHA-256 {name}) is not kept on this machine: run it \
                      again here"
@@ -163,10 +163,12 @@ impl Replay {
     pub fn symbols(&self, watch: &mut dyn FnMut(Progress) -> Control) -> Result<Symbols, LabError> {
         let key = self.symbols_key();
         let (kept, kept_vdso) = (format!("{key}.symbols"), format!("{key}.vdso"));
-        let [path, vdso] = [&kept, &kept_vdso].map(|name| self.kernel.with_file_name(name));
-        let text = fs::read_to_string(&path).ok();
-        if let (Some(symbols), Ok(vdso)) = (text.as_deref().and_then(parse_symbols), fs::read(vdso))
-        {
+        let store = Artefacts::open()?;
+        let read =
+            |name: &str| Ok::<_, LabError>(store.named(name)?.and_then(|at| fs::read(at).ok()));
+        let text = read(&kept)?.and_then(|text| String::from_utf8(text).ok());
+        let symbols = text.as_deref().and_then(parse_symbols);
+        if let (Some(symbols), Some(vdso)) = (symbols, read(&kept_vdso)?) {
             return Ok(Symbols { vdso, ..symbols });
         }
         let dir = self.directory()?;
@@ -196,7 +198,6 @@ impl Replay {
         let count = count.filter(|_| self.arch == Arch::Arm64);
         let vdso = text("vdso").cloned().unwrap_or_default();
         let symbols = Symbols { kallsyms, task, count, vdso };
-        let store = Artefacts::open()?;
         store.put(&kept_vdso, &symbols.vdso)?;
         store.put(&kept, symbols_text(&symbols).as_bytes())?;
         Ok(symbols)
@@ -234,17 +235,18 @@ impl Replay {
                 | Outcome::Killed(_)
                 | Outcome::TooMuchOutput { .. }
         );
-        if was_killed && !dump.exists() {
+        let bytes = fs::read(&dump).map_err(LabError::io("read", &dump));
+        let is_empty = bytes.as_ref().map_or(true, Vec::is_empty);
+        if was_killed && is_empty {
             return Ok((result, Vec::new()));
         }
-        if !dump.exists() {
+        if is_empty {
             return Err(LabError::Request(format!(
                 "QEMU's plugin left nothing ({}); it needs interface version 4, QEMU 9.2 or newer",
                 result.outcome
             )));
         }
-        let dump = fs::read(&dump).map_err(LabError::io("read", &dump))?;
-        Ok((result, dump))
+        Ok((result, bytes?))
     }
 
     /// A directory to run in, with the first file system in it.

@@ -90,7 +90,7 @@ impl Saved {
                 None => std::thread::sleep(POLL),
             }
         };
-        if let (Some(image), Some(console)) = (store.named(&image), store.named(&console)) {
+        if let (Some(image), Some(console)) = (store.named(&image)?, store.named(&console)?) {
             return Ok(Boot::Saved(Saved { image, console }));
         }
         let file = dir.join(qemu::SAVED);

@@ -22,6 +22,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     // A handler that does nothing can only be refused for a signal that there is not.
     let _ = signals::survive_file_limit();
+    punctual_lab::announce_waits(|text| output::say(&format!("{text}\n")));
     on_a_stack(serve)
 }
 

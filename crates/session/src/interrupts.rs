@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What was asked for by signals.
+#[derive(Clone)]
 pub struct Interrupts {
     asked: Arc<AtomicBool>,
     hung_up: Arc<AtomicBool>,
@@ -33,7 +34,10 @@ impl Interrupts {
                 .and_then(|_| flag::register(signal, Arc::clone(&asked)))
                 .map_err(cannot(signal))?;
         }
-        Ok(Interrupts { asked, hung_up })
+        let interrupts = Interrupts { asked, hung_up };
+        let same = interrupts.clone();
+        punctual_lab::end_waits_when(move || same.end_requested());
+        Ok(interrupts)
     }
 
     /// Whether the end was asked for.

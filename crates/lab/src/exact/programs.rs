@@ -22,7 +22,7 @@ pub struct GuestProgram {
 pub fn programs(made_of: &MadeOf) -> Vec<GuestProgram> {
     let Ok(store) = Artefacts::open() else { return Vec::new() };
     let archives = [Some(&made_of.initramfs), made_of.job.as_ref()].into_iter().flatten();
-    let paths = archives.filter_map(|name| store.find(name));
+    let paths = archives.filter_map(|name| store.find(name).ok().flatten());
     let mut found = Vec::new();
     paths.for_each(|path| read(&path, &mut found));
     found
