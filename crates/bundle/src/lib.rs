@@ -63,7 +63,7 @@ pub use error::BundleError;
 pub use evidence::Evidence;
 pub use lines::{Line, LineKeeper};
 pub use manifest::{Ending, Manifest, Outcome};
-pub use member::Member;
+pub use member::{Member, Pinned};
 pub use meta::{PhaseMeta, SeriesMeta};
 pub use ran_on::{KernelEvidence, RanOn};
 pub use reader::{Bundle, Completeness, Phase, Series};

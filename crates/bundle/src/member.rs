@@ -19,15 +19,19 @@ use serde::de::DeserializeOwned;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Display, Path, PathBuf};
 use std::sync::Arc;
 
 /// No file of a bundle that is read at once is larger; a larger one is damage or an attack.
 const MAX_FILE: u64 = 1 << 30;
+/// What the umask leaves of it.
 const FILE_MODE: u32 = 0o666;
 const DIRECTORY_MODE: u32 = 0o777;
+/// Of what nobody but its owner may read.
+const PRIVATE_FILE_MODE: u32 = 0o600;
+const PRIVATE_DIRECTORY_MODE: u32 = 0o700;
 
 /// A place in a results directory. It is no more than a path until it is opened.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -35,12 +39,28 @@ pub struct Member {
     /// Where the directory's own path ends and what must not be followed begins.
     root: Arc<Path>,
     path: PathBuf,
+    /// What is made there is for its owner alone.
+    private: bool,
+}
+
+/// A directory that stays the same whatever becomes of its name: what is reached through it is in
+/// it.
+#[derive(Debug)]
+pub struct Pinned {
+    directory: OwnedFd,
+}
+
+impl Pinned {
+    /// A path to it, for what takes paths; good as long as this lives (proc_pid_fd(5)).
+    pub fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.directory.as_raw_fd()))
+    }
 }
 
 impl Member {
     /// The directory itself.
     pub fn root(directory: &Path) -> Member {
-        Member { root: directory.into(), path: directory.to_owned() }
+        Member { root: directory.into(), path: directory.to_owned(), private: false }
     }
 
     /// What lies below it.
@@ -53,8 +73,14 @@ impl Member {
         self.at(self.path.with_extension(extension))
     }
 
+    /// The same, and what is made there or below it can be read by its owner alone: what was
+    /// recorded shows what other users' programs did.
+    pub fn private(&self) -> Member {
+        Member { private: true, ..self.clone() }
+    }
+
     fn at(&self, path: PathBuf) -> Member {
-        Member { root: Arc::clone(&self.root), path }
+        Member { root: Arc::clone(&self.root), path, private: self.private }
     }
 
     /// Its path, for messages: what is opened goes through here.
@@ -75,6 +101,39 @@ impl Member {
         let file = walk(&root, inside, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
         regular(&file)?;
         Ok(File::from(file))
+    }
+
+    /// Opens a regular file to add to its end, made where it is missing.
+    pub fn append(&self) -> io::Result<File> {
+        self.open_or_create(OFlags::WRONLY | OFlags::APPEND)
+    }
+
+    /// Opens a regular file to lock it, made where it is missing. What is in it stays.
+    pub fn open_to_lock(&self) -> io::Result<File> {
+        self.open_or_create(OFlags::WRONLY)
+    }
+
+    fn open_or_create(&self, flags: OFlags) -> io::Result<File> {
+        let (parent, name) = self.parent()?;
+        match create_new(&parent, name, flags, self.file_mode()) {
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made,
+        }
+        let (root, inside) = self.place()?;
+        regular(&walk(&root, inside, OFlags::PATH)?)?;
+        let file = walk(&root, inside, flags | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+        regular(&file)?;
+        Ok(File::from(file))
+    }
+
+    fn file_mode(&self) -> u32 {
+        if self.private { PRIVATE_FILE_MODE } else { FILE_MODE }
+    }
+
+    /// Holds a directory fast, reached without following a link.
+    pub fn pin(&self) -> io::Result<Pinned> {
+        let (root, inside) = self.place()?;
+        Ok(Pinned { directory: walk(&root, inside, OFlags::RDONLY | OFlags::DIRECTORY)? })
     }
 
     /// Reads it whole.
@@ -158,18 +217,18 @@ impl Member {
     /// Makes a file that is not there yet.
     pub fn create_new(&self) -> Result<File, BundleError> {
         self.parent()
-            .and_then(|(parent, name)| create_new(&parent, name))
+            .and_then(|(parent, name)| create_new(&parent, name, OFlags::WRONLY, self.file_mode()))
             .map_err(BundleError::io("create", &self.path))
     }
 
     /// Makes a directory; one that is there stays.
     pub fn create_directory(&self) -> Result<(), BundleError> {
-        let made = self.parent().and_then(|(parent, name)| {
-            match mkdirat(&parent, name, DIRECTORY_MODE.into()) {
+        let mode = if self.private { PRIVATE_DIRECTORY_MODE } else { DIRECTORY_MODE };
+        let made =
+            self.parent().and_then(|(parent, name)| match mkdirat(&parent, name, mode.into()) {
                 Err(Errno::EXIST) if self.is_directory() => Ok(()),
                 made => Ok(made?),
-            }
-        });
+            });
         made.map_err(BundleError::io("create", &self.path))
     }
 
@@ -206,7 +265,8 @@ impl Member {
             // One that a killed writer left, or a link that another user put there for us to write
             // through.
             let _ = unlinkat(&parent, beside, AtFlags::empty());
-            let written = create_new(&parent, beside).and_then(|file| {
+            let made = create_new(&parent, beside, OFlags::WRONLY, self.file_mode());
+            let written = made.and_then(|file| {
                 let mut out = BufWriter::new(file);
                 fill(&mut out)?;
                 out.flush()?;
@@ -290,9 +350,9 @@ impl Member {
     }
 }
 
-fn create_new(parent: &OwnedFd, name: &OsStr) -> io::Result<File> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(File::from(openat(parent, name, flags, Mode::from_raw_mode(FILE_MODE))?))
+fn create_new(parent: &OwnedFd, name: &OsStr, flags: OFlags, mode: u32) -> io::Result<File> {
+    let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(File::from(openat(parent, name, flags, Mode::from_raw_mode(mode))?))
 }
 
 fn regular(file: &OwnedFd) -> io::Result<()> {

@@ -3,6 +3,7 @@
 use crate::exit::Failure;
 use crate::programs::find_program;
 use punctual_sys::children;
+use punctual_sys::user::User;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
@@ -37,11 +38,31 @@ pub fn name(line: &[String]) -> String {
     program.filter(|name| !name.is_empty()).unwrap_or("trace").to_owned()
 }
 
+/// The user that a command is to run as, as the command line names him.
+///
+/// # Errors
+/// There is no such user, or this process may not start anything as another one.
+pub fn user(name: Option<&str>) -> Result<Option<User>, Failure> {
+    let Some(name) = name else { return Ok(None) };
+    if !rustix::process::geteuid().is_root() {
+        return Err(Failure::refused("--user needs root: only root starts commands as others"));
+    }
+    let refused = |why| Failure::refused(format!("--user {name}: {why}"));
+    User::find(name).map(Some).map_err(refused)
+}
+
 /// A command line that is ready to be started, with the terminal and the environment of this
-/// process.
-pub fn prepared(program: &Path, line: &[String], output_to_stderr: bool) -> std::process::Command {
+/// process, but for what the service manager meant for this one alone; as this user, or as we are.
+pub fn prepared(
+    program: &Path,
+    line: &[String],
+    output_to_stderr: bool,
+    user: Option<&User>,
+) -> std::process::Command {
     let mut command = std::process::Command::new(program);
     command.arg0(&line[0]).args(&line[1..]);
+    children::without_service_manager(&mut command);
+    user.into_iter().for_each(|user| user.owns(&mut command));
     if output_to_stderr {
         command.stdout(std::io::stderr());
     }
@@ -55,8 +76,8 @@ impl Command {
     }
 
     /// Starts it.
-    pub fn start(program: &Path, line: &[String]) -> Result<Command, Failure> {
-        let child = prepared(program, line, false).spawn();
+    pub fn start(program: &Path, line: &[String], user: Option<&User>) -> Result<Command, Failure> {
+        let child = prepared(program, line, false, user).spawn();
         let child =
             child.map_err(|why| Failure::refused(format!("cannot run `{}`: {why}", line[0])))?;
         Ok(Command::of(child))

@@ -4,8 +4,9 @@
 //! the CPUs of that thread, in a process group of its own, so that Ctrl-C ends the run alone.
 
 use punctual_analyze::{SeriesView, Violation, first_violation};
+use punctual_bundle::Member;
 use punctual_core::{Comparison, Finding, Metric, Nanos, Requirement, Severity};
-use std::fs::OpenOptions;
+use punctual_sys::children;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -149,9 +150,11 @@ impl Found {
 }
 
 fn start(command: &str, bundle: &Path, found: &Found) -> io::Result<Child> {
-    let output = OpenOptions::new().append(true).create(true).open(bundle.join(OUTPUT))?;
+    let output = Member::root(bundle).join(OUTPUT).append()?;
     let Violation { requirement, figure } = found.violation;
-    Command::new("/bin/sh")
+    let mut shell = Command::new("/bin/sh");
+    children::without_service_manager(&mut shell);
+    shell
         .args(["-c", command])
         .env("PUNCTUAL_BUNDLE", bundle)
         .env("PUNCTUAL_SERIES", &found.series)

@@ -41,6 +41,17 @@ pub fn adopt_orphans() -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1 as libc::c_ulong) }).map(drop)
 }
 
+/// What a service manager gave this process alone (sd_notify(3), sd_watchdog_enabled(3)): whoever
+/// has it speaks for the service.
+const OF_THE_SERVICE: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"];
+
+/// Takes from a command what is meant for this process alone.
+pub fn without_service_manager(command: &mut std::process::Command) {
+    for name in OF_THE_SERVICE {
+        command.env_remove(name);
+    }
+}
+
 /// Begins a session of its own: signals from the terminal no longer come here.
 pub fn leave_terminal() -> io::Result<()> {
     // SAFETY: setsid has no arguments.

@@ -15,5 +15,6 @@ pub mod rights;
 pub mod signals;
 pub mod status;
 pub mod usage;
+pub mod user;
 
 pub use call::check;

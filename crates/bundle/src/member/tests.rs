@@ -55,6 +55,51 @@ fn links_are_followed_neither_for_reading_nor_for_writing() {
 }
 
 #[test]
+fn what_is_added_to_or_locked_is_no_link() {
+    let (_place, root, outside) = scene();
+    symlink(&outside, root.join("on-violation.log").path()).unwrap();
+    symlink(outside.parent().unwrap().join("made"), root.join("lab.lock").path()).unwrap();
+    for name in ["on-violation.log", "lab.lock"] {
+        for opened in [root.join(name).append(), root.join(name).open_to_lock()] {
+            assert!(opened.unwrap_err().to_string().contains("symbolic link"), "{name}");
+        }
+    }
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "secret");
+    assert!(!outside.parent().unwrap().join("made").exists());
+    for text in [b"one ", b"more"] {
+        root.join("log").append().unwrap().write_all(text).unwrap();
+    }
+    drop(root.join("log").open_to_lock().unwrap());
+    assert_eq!(root.join("log").read_text().unwrap(), "one more");
+}
+
+#[test]
+fn a_directory_that_is_held_fast_is_not_exchanged() {
+    let (_place, root, outside) = scene();
+    let phases = root.join("phases").pin().unwrap();
+    fs::rename(root.join("phases").path(), root.join("moved").path()).unwrap();
+    symlink(outside.parent().unwrap(), root.join("phases").path()).unwrap();
+    fs::write(phases.path().join("new"), "x").unwrap();
+    assert!(root.join("moved/new").exists() && root.join("phases").pin().is_err());
+}
+
+#[test]
+fn what_is_private_is_made_for_its_owner_alone() {
+    use std::os::unix::fs::MetadataExt;
+    let (_place, root, _) = scene();
+    let recording = root.join("recording").private();
+    recording.create_directory().unwrap();
+    drop(recording.join("segment").create_new().unwrap());
+    recording.join("document").replace(b"x").unwrap();
+    drop(recording.join("log").append().unwrap());
+    let mode = |member: &Member| fs::metadata(member.path()).unwrap().mode() & 0o7777;
+    assert_eq!(mode(&recording), 0o700);
+    for name in ["segment", "document", "log"] {
+        assert_eq!(mode(&recording.join(name)), 0o600, "{name}");
+    }
+}
+
+#[test]
 fn only_regular_files_are_opened() {
     let (_place, root, _) = scene();
     let fifo = root.join("fifo");

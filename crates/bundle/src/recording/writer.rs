@@ -17,12 +17,13 @@ pub struct RecordingWriter {
 }
 
 impl RecordingWriter {
-    /// Makes `recording/` in a bundle, with its document: from here on the bundle has a recording.
+    /// Makes `recording/` in a bundle, closed to other users, with its document: from here on the
+    /// bundle has a recording.
     pub fn create(
         bundle: &Path,
         document: &RecordingDocument,
     ) -> Result<RecordingWriter, BundleError> {
-        let directory = Member::root(bundle).join(DIRECTORY);
+        let directory = Member::root(bundle).join(DIRECTORY).private();
         directory.create_directory()?;
         let writer = RecordingWriter { directory };
         writer.renew(document)?;

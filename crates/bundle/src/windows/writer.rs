@@ -12,9 +12,9 @@ pub struct WindowsWriter {
 }
 
 impl WindowsWriter {
-    /// Makes `windows/` in a bundle, with its document.
+    /// Makes `windows/` in a bundle, closed to other users, with its document.
     pub fn create(bundle: &Path, document: &WindowsDocument) -> Result<WindowsWriter, BundleError> {
-        let directory = Member::root(bundle).join(DIRECTORY);
+        let directory = Member::root(bundle).join(DIRECTORY).private();
         directory.create_directory()?;
         let writer = WindowsWriter { directory };
         writer.renew(document)?;

@@ -43,6 +43,7 @@ impl Guarded {
         ours.set_nonblocking(true).map_err(LoadError::NoGuard)?;
         let mut command = Command::new("/proc/self/exe");
         command.arg0("load-guard").arg(ARGUMENT).stdin(Stdio::from(OwnedFd::from(theirs)));
+        children::without_service_manager(&mut command);
         let guard = command.stdout(Stdio::null()).spawn().map_err(LoadError::NoGuard)?;
         Ok(Guarded { socket: ours, guard, unread: Vec::new() })
     }

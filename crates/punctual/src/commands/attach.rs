@@ -11,6 +11,7 @@ use punctual_core::{CpuSet, Nanos, SeriesRequirement};
 use punctual_report::{format, terminal};
 use punctual_session::attach::ending::{self, Finished};
 use punctual_session::attach::{Attachment, Options, PHASE};
+use punctual_session::command;
 use punctual_session::cycles::CycleOptions;
 use punctual_session::cycles::target::Target;
 use punctual_session::interrupts::Interrupts;
@@ -98,6 +99,10 @@ pub struct Args {
     /// Print JSON in the format of summary.json (docs/json.md) at the end instead of tables
     #[arg(long)]
     json: bool,
+    /// Run CMD as this user (name or number), in his groups and with none of our rights; needs root
+    /// [default: as punctual itself]
+    #[arg(long, value_name = "USER", requires = "command")]
+    user: Option<String>,
     /// The command to start and measure
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
@@ -118,7 +123,8 @@ pub fn run(args: Args) -> Ending {
         };
         return cpus::run(&request, &directory);
     }
-    let target = Target::find(&args.pids, args.comm.as_deref(), &args.thread, &args.command)?;
+    let mut target = Target::find(&args.pids, args.comm.as_deref(), &args.thread, &args.command)?;
+    target.run_as(command::user(args.user.as_deref())?);
     let requirements =
         args.require.iter().map(|text| requirement(text)).collect::<Result<_, _>>()?;
     let interrupts = Interrupts::listen()?;

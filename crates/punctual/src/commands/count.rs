@@ -42,6 +42,10 @@ pub struct Args {
     /// Write JSON (punctual-counts/1) to this file; the command keeps its standard output
     #[arg(long, short, value_name = "FILE", conflicts_with = "json")]
     output: Option<PathBuf>,
+    /// Run CMD as this user (name or number), in his groups and with none of our rights; needs root
+    /// [default: as punctual itself]
+    #[arg(long, value_name = "USER", requires = "command")]
+    user: Option<String>,
     /// The command
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
@@ -59,8 +63,9 @@ pub fn run(args: Args) -> Ending {
     let wanted = wanted::wanted(&args.events)?;
     let program = command::find(&args.command)?
         .ok_or_else(|| Failure::refused("no command to count: punctual count -- COMMAND …"))?;
+    let user = command::user(args.user.as_deref())?;
     let interrupts = Interrupts::listen()?;
-    let mut prepared = command::prepared(&program, &args.command, args.json);
+    let mut prepared = command::prepared(&program, &args.command, args.json, user.as_ref());
     // They are inherited from the thread that starts the command.
     let counters = Counters::open(wanted);
     let began = clock::monotonic();

@@ -100,6 +100,10 @@ pub struct Args {
     /// Do not show progress
     #[arg(long, short)]
     quiet: bool,
+    /// Run CMD as this user (name or number), in his groups and with none of our rights; needs root
+    /// [default: as punctual itself]
+    #[arg(long, value_name = "USER", requires = "command")]
+    user: Option<String>,
     /// The command to run and probe
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
@@ -108,7 +112,7 @@ pub struct Args {
 /// Finds the functions, attaches the probes, waits, prints.
 pub fn run(args: Args) -> Ending {
     let online = request::online_cpus()?;
-    let target = Target::of(args.pid, args.everyone, &args.command)?;
+    let target = Target::of(args.pid, args.everyone, &args.command, args.user.as_deref())?;
     let (functions, lines) = find(&args.functions, &target)?;
     limits::check(&args.limit, &names(&functions, &lines), false)?;
     let in_kernel = functions.iter().any(|function| function.site == Site::Kernel);

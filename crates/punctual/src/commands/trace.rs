@@ -95,6 +95,10 @@ pub struct Args {
     /// Do not show progress or a summary
     #[arg(long, short)]
     quiet: bool,
+    /// Run CMD as this user (name or number), in his groups and with none of our rights; needs root
+    /// [default: as punctual itself]
+    #[arg(long, value_name = "USER", requires = "command")]
+    user: Option<String>,
     /// The command to run while recording
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
@@ -111,6 +115,7 @@ pub fn run(args: Args) -> Ending {
     let wanted = wanted(&args)?;
     limits::check(&args.limit, &Names::default(), wanted.points)?;
     let program = command::find(&args.command)?;
+    let user = command::user(args.user.as_deref())?;
     let interrupts = Interrupts::listen()?;
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     let directory =
@@ -124,14 +129,14 @@ pub fn run(args: Args) -> Ending {
     writer.set_calibration(calibration).map_err(Failure::failed)?;
     let recording = Recording::start(&directory, wanted)?;
     watch::report_findings(&recording.findings);
-    let mut command =
-        match program.map(|program| Command::start(&program, &args.command)).transpose() {
-            Ok(command) => command,
-            Err(failure) => {
-                let _ = recording.stop();
-                return Err(failure);
-            }
-        };
+    let start = |program: PathBuf| Command::start(&program, &args.command, user.as_ref());
+    let mut command = match program.map(start).transpose() {
+        Ok(command) => command,
+        Err(failure) => {
+            let _ = recording.stop();
+            return Err(failure);
+        }
+    };
     unfinished.keep();
     let outcome =
         wait(args.duration, args.quiet, &recording, command.as_mut(), &interrupts, &|| true);

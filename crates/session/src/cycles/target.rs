@@ -6,6 +6,7 @@ use crate::command::{self, Command};
 use crate::exit::Failure;
 use crate::programs::is_there;
 use punctual_sys::gate::Gated;
+use punctual_sys::user::User;
 use std::fs;
 use std::path::PathBuf;
 
@@ -21,6 +22,8 @@ pub enum Target {
         program: PathBuf,
         /// It with its arguments.
         line: Vec<String>,
+        /// As whom it runs; as we do where that is nobody.
+        user: Option<User>,
     },
 }
 
@@ -39,7 +42,7 @@ impl Target {
         line: &[String],
     ) -> Result<Target, Failure> {
         if let Some(program) = command::find(line)? {
-            return Ok(Target::Command { program, line: line.to_vec() });
+            return Ok(Target::Command { program, line: line.to_vec(), user: None });
         }
         let mut processes = match comm {
             Some(name) => of_name(name)?,
@@ -71,6 +74,13 @@ impl Target {
         })
     }
 
+    /// A command runs as this user.
+    pub fn run_as(&mut self, of: Option<User>) {
+        if let Target::Command { user, .. } = self {
+            *user = of;
+        }
+    }
+
     /// What the bundle is called after.
     pub fn name(&self) -> String {
         match self {
@@ -97,10 +107,10 @@ impl Target {
                     .map_err(Failure::refused)?;
                 Ok(Started { processes: pids.clone(), command: None })
             }
-            Target::Command { program, line } => {
+            Target::Command { program, line, user } => {
                 let cannot = |why| Failure::refused(format!("cannot run `{}`: {why}", line[0]));
-                let gated =
-                    Gated::start(command::prepared(program, line, false)).map_err(cannot)?;
+                let command = command::prepared(program, line, false, user.as_ref());
+                let gated = Gated::start(command).map_err(cannot)?;
                 attacher.watch_process(gated.pid).map_err(Failure::failed)?;
                 let child = gated.release().map_err(cannot)?;
                 Ok(Started { processes: vec![child.id()], command: Some(Command::of(child)) })

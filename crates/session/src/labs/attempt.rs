@@ -4,12 +4,11 @@ use super::directory::{Directory, Stamp, is_whole};
 use super::run_name::RunName;
 use crate::exit::Failure;
 use crate::interrupts::Interrupts;
-use punctual_bundle::{Bundle, Outcome};
+use punctual_bundle::{Bundle, Member, Outcome};
 use punctual_core::{CpuSet, Nanos};
 use punctual_report::format::plain;
 use punctual_sys::attributes::{affinity, set_affinity, tid};
 use punctual_sys::children;
-use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -116,7 +115,7 @@ impl Attempt {
         let took = nanos(self.began.elapsed());
         let unfinished = directory.unfinished(name);
         if self.ended_by_us {
-            let _ = fs::remove_dir_all(&unfinished);
+            directory.discard(name);
             return Ok(Done::Waiting);
         }
         let exit_code = status.code();
@@ -126,9 +125,7 @@ impl Attempt {
             return directory.finish(name, stamp).map(Done::Whole);
         }
         let why = failed_outcome(&unfinished).unwrap_or_else(|| why(status, &directory.log(name)));
-        let kept = directory.path().join(format!("{}.failed", name.bundle()));
-        let _ = fs::remove_dir_all(&kept);
-        let _ = fs::rename(&unfinished, &kept);
+        directory.keep_failed(name);
         Ok(Done::Failed { why, exit_code, took })
     }
 }
@@ -154,10 +151,8 @@ pub fn run_one(
     exact: bool,
     interrupts: &Interrupts,
 ) -> Result<Done, Failure> {
-    let experiment = directory.path().join(name.experiment());
-    let text = fs::read_to_string(&experiment).map_err(|why| {
-        Failure::refused(format!("the lab has no run {name}: {}: {why}", experiment.display()))
-    })?;
+    let text = Member::root(directory.path()).join(name.experiment()).read_text();
+    let text = text.map_err(|why| Failure::refused(format!("the lab has no run {name}: {why}")))?;
     let inputs = directory.inputs_of(&text, exact);
     if let Some(stamp) = directory.finished(name, &inputs) {
         return Ok(Done::Whole(stamp));
@@ -185,12 +180,10 @@ pub fn run_one(
 }
 
 fn command(directory: &Directory, name: &RunName, how: How<'_>) -> Result<Command, Failure> {
-    let log = directory.log(name);
-    let opened = File::create(&log).and_then(|out| Ok((out.try_clone()?, out)));
-    let (out, err) =
-        opened.map_err(|why| Failure::failed(format!("cannot write {}: {why}", log.display())))?;
+    let err = directory.new_log(name)?;
+    let out = err.try_clone().map_err(Failure::failed)?;
     let unfinished = directory.unfinished(name);
-    let _ = fs::remove_dir_all(&unfinished);
+    directory.discard(name);
     let mut command = Command::new("/proc/self/exe");
     command.args(["run", "--quiet", "--child-of", &std::process::id().to_string(), "--output"]);
     command.arg(&unfinished).arg(directory.path().join(name.experiment()));
@@ -225,8 +218,8 @@ fn failed_outcome(bundle: &Path) -> Option<String> {
 }
 
 /// Why a run left no complete bundle: the end of its log.
-fn why(status: ExitStatus, log: &Path) -> String {
-    let messages = fs::read(log).unwrap_or_default();
+fn why(status: ExitStatus, log: &Member) -> String {
+    let messages = log.read().unwrap_or_default();
     let messages =
         String::from_utf8_lossy(&messages[messages.len().saturating_sub(64 << 10)..]).into_owned();
     let line = messages

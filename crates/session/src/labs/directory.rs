@@ -20,7 +20,7 @@ use super::jobs::{Job, Planned};
 use super::run_name::RunName;
 use crate::exit::Failure;
 use crate::machine;
-use punctual_bundle::{Bundle, Completeness, Member, Outcome, lab};
+use punctual_bundle::{Bundle, Completeness, Member, Outcome, Pinned, lab};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -30,6 +30,7 @@ use std::path::{Path, PathBuf};
 /// Says in a run's bundle what it is a run of.
 const STAMP: &str = "lab-run.json";
 const LOCK: &str = "lab.lock";
+const CELLS: &str = "cells";
 /// Names of runs, in their order.
 const RUNS: &str = "runs";
 /// Follows the name of a run that failed by itself, where `punctual lab cell` ran it.
@@ -74,14 +75,16 @@ impl Directory {
             Failure::refused(format!("cannot {what} the lab's directory {}: {why}", path.display()))
         };
         let holds_something = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
-        if holds_something && !path.join(LOCK).exists() {
+        if holds_something && !Member::root(path).join(LOCK).exists() {
             return Err(cannot(
                 "use",
                 &"it exists already and is not a lab; choose another directory with --output",
             ));
         }
-        fs::create_dir_all(path.join("cells")).map_err(|why| cannot("make", &why))?;
-        let lock = File::create(path.join(LOCK)).map_err(|why| cannot("use", &why))?;
+        fs::create_dir_all(path).map_err(|why| cannot("make", &why))?;
+        let root = Member::root(path);
+        root.join(CELLS).create_directory().map_err(|why| cannot("make", &why))?;
+        let lock = root.join(LOCK).open_to_lock().map_err(|why| cannot("use", &why))?;
         rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| cannot("use", &"another `punctual lab run` is using it"))?;
         let program =
@@ -94,7 +97,7 @@ impl Directory {
     /// # Errors
     /// It is not the directory of a lab.
     pub fn join(path: &Path) -> Result<Directory, Failure> {
-        if !path.join(LOCK).exists() {
+        if !Member::root(path).join(LOCK).exists() {
             let why = "it is not the directory of a lab: `punctual lab run FILE -o DIR --on none` \
                        makes one";
             return Err(Failure::refused(format!("{}: {why}", path.display())));
@@ -112,7 +115,7 @@ impl Directory {
         let Ok(place) = word.parse::<usize>() else {
             return word.parse().map_err(Failure::refused);
         };
-        let runs = fs::read_to_string(self.path.join(RUNS)).map_err(|why| {
+        let runs = Member::root(&self.path).join(RUNS).read_text().map_err(|why| {
             Failure::refused(format!("cannot read the list of runs of this lab: {why}"))
         })?;
         let count = runs.lines().count();
@@ -139,16 +142,16 @@ impl Directory {
     }
 
     /// What a run says is kept here.
-    pub fn log(&self, name: &RunName) -> PathBuf {
-        self.path.join(format!("{}.log", name.bundle()))
+    pub fn log(&self, name: &RunName) -> Member {
+        Member::root(&self.path).join(format!("{}.log", name.bundle()))
     }
 
     /// Writes the lab file, all experiments, and the list of the runs.
     pub fn prepare(&self, planned: &Planned) -> Result<(), Failure> {
         self.replace("lab.toml", planned.lab.source.text.as_bytes())?;
         for (number, cell) in planned.cells.iter().enumerate() {
-            let place = self.path.join("cells").join(&cell.cell.name);
-            fs::create_dir_all(&place).map_err(|why| cannot_write(&place, &why))?;
+            let place = Member::root(&self.path).join(CELLS).join(&cell.cell.name);
+            place.create_directory().map_err(Failure::failed)?;
             for seed in 0..planned.seeds.len() {
                 let name = planned.name(&Job { cell: number, seed, repeat: 0 }).experiment();
                 self.replace(&name, cell.cell.experiment(planned.seeds[seed]).as_bytes())?;
@@ -161,8 +164,10 @@ impl Directory {
     /// Removes what killed runs have left, and what is known of failures: they are tried again.
     pub fn clean(&self, planned: &Planned) {
         for cell in &planned.cells {
-            let place = self.path.join("cells").join(&cell.cell.name);
-            for entry in fs::read_dir(&place).into_iter().flatten().flatten() {
+            // One that somebody made a link, or put elsewhere meanwhile, has nothing of ours.
+            let place = Member::root(&self.path).join(CELLS).join(&cell.cell.name).pin();
+            let Ok(place) = place else { continue };
+            for entry in fs::read_dir(place.path()).into_iter().flatten().flatten() {
                 let name = entry.file_name().to_string_lossy().into_owned();
                 if name.starts_with('.') {
                     // A run of a killed lab may still be ending there: then the next time removes
@@ -209,8 +214,9 @@ impl Directory {
     /// Gives a bundle that is whole its name, and the stamp of the one that has it then: where
     /// another run of the same inputs was first, this one is removed.
     pub fn finish(&self, name: &RunName, stamp: Stamp) -> Result<Stamp, Failure> {
-        let from = self.unfinished(name);
-        let to = self.path.join(name.bundle());
+        let cell = self.cell(name)?;
+        let leaf = |path: &Path| cell.path().join(path.file_name().unwrap_or_default());
+        let (from, to) = (leaf(&self.unfinished(name)), leaf(Path::new(&name.bundle())));
         Member::root(&from).join(STAMP).replace_json(&stamp).map_err(Failure::failed)?;
         loop {
             let why = match fs::rename(&from, &to) {
@@ -227,7 +233,7 @@ impl Directory {
                 return Ok(first);
             }
             // It is of other inputs. Moved first: never is half of it there under its name.
-            let old = self.beside(name, ".old");
+            let old = leaf(&self.beside(name, ".old"));
             match fs::rename(&to, &old) {
                 Err(why) if why.kind() != io::ErrorKind::NotFound => {
                     return Err(cannot_write(&to, &why));
@@ -235,6 +241,45 @@ impl Directory {
                 _ => fs::remove_dir_all(&old).unwrap_or_default(),
             }
         }
+    }
+
+    /// The directory of a run's cell, whose entries are the lab's own.
+    fn cell(&self, name: &RunName) -> Result<Pinned, Failure> {
+        let bundle = name.bundle();
+        let place = Path::new(&bundle).parent().unwrap_or(Path::new(CELLS));
+        let cell = Member::root(&self.path).join(place);
+        cell.pin().map_err(|why| cannot_write(cell.path(), &why))
+    }
+
+    /// Removes what a run left unfinished.
+    pub fn discard(&self, name: &RunName) {
+        self.with_unfinished(name, |unfinished, _| drop(fs::remove_dir_all(unfinished)));
+    }
+
+    /// Keeps what a run left that failed, in place of what an earlier one left.
+    pub fn keep_failed(&self, name: &RunName) {
+        self.with_unfinished(name, |unfinished, cell| {
+            let kept = cell.join(format!("{}.failed", name.leaf()));
+            let _ = fs::remove_dir_all(&kept);
+            let _ = fs::rename(unfinished, kept);
+        });
+    }
+
+    fn with_unfinished(&self, name: &RunName, act: impl FnOnce(&Path, &Path)) {
+        // Where the cell is gone nothing is left either.
+        if let Ok(cell) = self.cell(name) {
+            let unfinished = self.unfinished(name);
+            act(&cell.path().join(unfinished.file_name().unwrap_or_default()), &cell.path());
+        }
+    }
+
+    /// A file for what a run says, in place of that of an earlier one.
+    pub fn new_log(&self, name: &RunName) -> Result<File, Failure> {
+        let log = self.log(name);
+        if log.exists() {
+            log.remove().map_err(Failure::failed)?;
+        }
+        log.create_new().map_err(Failure::failed)
     }
 
     /// Says why a run failed, for who collects.

@@ -6,6 +6,7 @@ use punctual_record::probe::Whose;
 use punctual_session::command::{self, Command};
 use punctual_session::programs::{find_program, is_there};
 use punctual_sys::gate::Gated;
+use punctual_sys::user::User;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// What is probed.
 pub enum Target {
     /// A command that is to be started.
-    Command { program: PathBuf, line: Vec<String> },
+    Command { program: PathBuf, line: Vec<String>, user: Option<User> },
     /// A process that runs.
     Process(u32),
     /// All of them.
@@ -31,11 +32,18 @@ pub enum Process {
 
 impl Target {
     /// By the command line's words.
-    pub fn of(pid: Option<u32>, everyone: bool, line: &[String]) -> Result<Target, Failure> {
+    pub fn of(
+        pid: Option<u32>,
+        everyone: bool,
+        line: &[String],
+        user: Option<&str>,
+    ) -> Result<Target, Failure> {
         match (pid, command::find(line)?) {
             (Some(pid), _) if is_there(pid) => Ok(Target::Process(pid)),
             (Some(pid), _) => Err(Failure::refused(format!("there is no process {pid}"))),
-            (None, Some(program)) => Ok(Target::Command { program, line: line.to_vec() }),
+            (None, Some(program)) => {
+                Ok(Target::Command { program, line: line.to_vec(), user: command::user(user)? })
+            }
             (None, None) if everyone => Ok(Target::Everyone),
             (None, None) => Err(Failure::refused(
                 "no target: give a command after `--`, a process with -p, or --everyone",
@@ -72,8 +80,8 @@ impl Target {
     /// Makes the process of a command.
     pub fn start(&self, output_to_stderr: bool) -> Result<Process, Failure> {
         match self {
-            Target::Command { program, line } => {
-                let command = command::prepared(program, line, output_to_stderr);
+            Target::Command { program, line, user } => {
+                let command = command::prepared(program, line, output_to_stderr, user.as_ref());
                 let name = line[0].clone();
                 let gated = Gated::start(command)
                     .map_err(|why| Failure::refused(format!("cannot run `{name}`: {why}")))?;
