@@ -8,6 +8,15 @@ pub fn namespace() -> u64 {
     std::fs::metadata("/proc/self/ns/pid").map_or(0, |metadata| metadata.ino())
 }
 
+/// The effective user of a process or thread; none where nothing has this number, or it cannot be
+/// read.
+pub fn owner(number: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{number}/status")).ok()?;
+    // Real, effective, saved, file system (proc_pid_status(5)).
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    users.split_whitespace().nth(1)?.parse().ok()
+}
+
 /// Whether the process that began at `start` (field 22 of /proc/PID/stat) under this number runs
 /// and has a file of this name mapped. If that is unknown, the answer is yes: its file stays.
 pub fn holds(pid: u32, start: u64, name: &[u8]) -> bool {

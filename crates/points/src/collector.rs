@@ -2,9 +2,10 @@
 
 use crate::alive;
 use crate::clock::Clock;
-use crate::directories::{Closed, Directory, text, usual};
+use crate::directories::{Closed, Directory, FILES_MAX, text, usual};
 use crate::file::{Access, Refused, State};
 use crate::process::{Begin, How, Look, Process};
+use crate::quota;
 use crate::reading::Gathered;
 use crate::ring::Torn;
 use crate::tally::PointSource;
@@ -26,6 +27,8 @@ const ALIVE_EVERY: Duration = Duration::from_millis(250);
 const LAST_POINTS: Duration = Duration::from_millis(50);
 /// Applications read at once.
 const PROCESSES: usize = 1_024;
+/// Files that are remembered before those that are gone are forgotten.
+const KNOWN_MAX: usize = 2 * FILES_MAX;
 
 /// What is collected.
 #[derive(Clone, Debug)]
@@ -301,16 +304,33 @@ impl Collector {
                 return;
             }
         };
+        if self.known.len() > KNOWN_MAX {
+            let there: HashSet<&Vec<u8>> = names.iter().collect();
+            self.known.retain(|(of, name)| *of != place || there.contains(name));
+        }
         for name in names {
-            if !self.known.contains(&(place, name.clone())) && self.applications.len() < PROCESSES {
+            if !self.known.contains(&(place, name.clone())) && self.has_room(place) {
                 self.take_up(place, name, first);
             }
         }
     }
 
+    /// Whether another application of this directory's user is taken up.
+    fn has_room(&mut self, place: usize) -> bool {
+        let own = self.applications.iter().filter(|application| application.directory == place);
+        let directory = &self.directories[place];
+        if directory.stranger().is_some() && own.count() >= quota::PROCESSES {
+            let path = directory.path.to_string_lossy().into_owned();
+            let why = format!("its user has more than {} applications", quota::PROCESSES);
+            self.all.find(unread(&format!("further files of {path}"), &why));
+            return false;
+        }
+        self.applications.len() < PROCESSES
+    }
+
     fn take_up(&mut self, place: usize, name: Vec<u8>, first: bool) {
         let opened = self.directories[place].file(&name).map_err(Refused::from).and_then(|file| {
-            let process = Process::open(&file)?;
+            let process = Process::open_of(self.directories[place].stranger(), &file)?;
             let state = State::read(&file)?;
             Ok((file, process, state))
         });

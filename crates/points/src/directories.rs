@@ -1,5 +1,6 @@
 //! Where applications' files are, and which of them may be trusted to be files at all.
 
+use crate::quota::Stranger;
 use punctual_testpoint::layout::{COLLECTOR, SUFFIX};
 use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags};
 use rustix::process::geteuid;
@@ -10,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of files read of one directory: more than processes use points.
-const FILES_MAX: usize = 4_096;
+pub const FILES_MAX: usize = 4_096;
 /// `f_type` of file systems in userspace (FUSE_SUPER_MAGIC in fs/fuse/inode.c): the only ones that
 /// users mount themselves.
 const FUSE: u64 = 0x6573_5546;
@@ -119,6 +120,11 @@ impl Directory {
             ));
         }
         Ok(file)
+    }
+
+    /// Whose it is, if another user's.
+    pub fn stranger(&self) -> Option<Stranger> {
+        (self.owner != geteuid().as_raw()).then_some(Stranger(self.owner))
     }
 
     /// Removes a file that was read.

@@ -27,6 +27,7 @@ mod collector;
 mod directories;
 mod file;
 mod process;
+mod quota;
 mod reading;
 mod ring;
 mod tally;

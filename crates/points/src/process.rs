@@ -1,6 +1,7 @@
 //! One process: its rings, and the names that its points have.
 
 use crate::file::{Access, Header, Refused, State};
+use crate::quota::{SOURCES, Stranger, false_claim};
 use crate::reading::{Gathered, Reading};
 use crate::ring::{RingReader, RingState, Torn};
 use crate::tally::PointSource;
@@ -61,6 +62,8 @@ pub struct How {
 /// A process whose file is read.
 pub struct Process {
     pub header: Header,
+    /// Whose it is, if another user's.
+    pub user: Option<Stranger>,
     rings: Vec<Option<RingReader>>,
     /// Rings given up because they contradict themselves.
     broken: Vec<bool>,
@@ -71,10 +74,19 @@ pub struct Process {
 
 impl Process {
     pub fn open(file: &impl Access) -> Result<Process, Refused> {
+        Process::open_of(None, file)
+    }
+
+    /// One of another user, who speaks for his own processes alone.
+    pub fn open_of(user: Option<Stranger>, file: &impl Access) -> Result<Process, Refused> {
         let header = Header::read(file)?;
+        if let Some(why) = false_claim(user, header.pid) {
+            return Err(Refused::Malformed(why));
+        }
         let ids = vec![None; NAMES_MAX as usize + 1];
         Ok(Process {
             header,
+            user,
             rings: Vec::new(),
             broken: Vec::new(),
             ids,
@@ -118,7 +130,8 @@ impl Process {
         self.count_ringless(&look.state, all);
         self.rings.resize_with(look.rings.len().max(self.rings.len()), || None);
         self.broken.resize(self.rings.len(), false);
-        let mut reading = Reading::new(all, sink, &self.header, &mut self.ids, SLOTS_AT_ONCE);
+        let of = (&self.header, self.user);
+        let mut reading = Reading::new(all, sink, of, &mut self.ids, SLOTS_AT_ONCE);
         let mut whole = true;
         for (number, state) in look.rings.iter().enumerate() {
             if self.broken[number] || !matches!(state.state, RING_LIVE | RING_ENDED) {
@@ -130,7 +143,7 @@ impl Process {
                 Ok(all) => whole &= all,
                 Err(why) => {
                     self.broken[number] = true;
-                    reading.all.find(broken(&self.header, &why));
+                    reading.all.find(why.finding(&self.header));
                 }
             }
         }
@@ -154,8 +167,8 @@ impl Process {
         if lost > 0 {
             let (process, pid) = (self.header.comm.clone(), self.header.pid);
             let source = PointSource { process, pid, ringless: true, ..PointSource::default() };
-            let place = *self.ringless.get_or_insert_with(|| all.source(None, source));
-            all.sources[place].dropped = lost;
+            self.ringless = self.ringless.or_else(|| all.source(self.user, None, source));
+            self.ringless.into_iter().for_each(|place| all.sources[place].dropped = lost);
         }
     }
 }
@@ -167,7 +180,7 @@ fn drain_ring(
     state: &RingState,
     how: How,
     reading: &mut Reading,
-) -> Result<bool, String> {
+) -> Result<bool, Trouble> {
     let reader = match reader {
         Some(known) if known.generation == state.generation => known,
         other => {
@@ -185,30 +198,55 @@ fn drain_ring(
                 Begin::Unread => (state.read, state.reported),
                 Begin::Now => (state.head, state.dropped),
             };
-            let source = reading.all.source(other.as_ref().map(|reader| reader.source), source);
+            if let Some(why) = false_claim(reading.user, state.tid) {
+                return Err(Trouble::Refused(why));
+            }
+            let before = other.as_ref().map(|reader| reader.source);
+            let Some(source) = reading.all.source(reading.user, before, source) else {
+                let why = format!("more than {SOURCES} threads of its user were read already");
+                return Err(Trouble::Refused(why));
+            };
             let reader =
                 other.insert(RingReader::new(at, state, header.slots, source, position, dropped));
             if how.claim {
-                reader.claim(file, state).map_err(|error| error.to_string())?;
+                reader.claim(file, state).map_err(Trouble::of)?;
             }
             reader
         }
     };
-    let whole = reader.drain(file, state, how.torn, how.claim, reading)?;
+    let whole = reader.drain(file, state, how.torn, how.claim, reading).map_err(Trouble::Broken)?;
     if whole && how.claim && state.state == RING_ENDED {
-        file.write(at, &RING_FREE.to_ne_bytes()).map_err(|error| error.to_string())?;
+        file.write(at, &RING_FREE.to_ne_bytes()).map_err(Trouble::of)?;
     }
     Ok(whole)
 }
 
-fn broken(header: &Header, why: &str) -> Finding {
-    let subject = format!("pid {} {}", header.pid, header.comm);
-    Finding::new(
-        "points-broken",
-        Severity::Warning,
-        subject,
-        "The rest of a thread's test points could not be read: this process or another one of its \
-         user overwrote them.",
-    )
-    .evidence(why)
+/// Why a ring is given up.
+enum Trouble {
+    /// What is in it cannot be.
+    Broken(String),
+    /// It is not read, whatever is in it.
+    Refused(String),
+}
+
+impl Trouble {
+    fn of(why: io::Error) -> Trouble {
+        Trouble::Broken(why.to_string())
+    }
+
+    fn finding(self, header: &Header) -> Finding {
+        let subject = format!("pid {} {}", header.pid, header.comm);
+        let (id, message, why) = match self {
+            Trouble::Broken(why) => (
+                "points-broken",
+                "The rest of a thread's test points could not be read: this process or another \
+                 one of its user overwrote them.",
+                why,
+            ),
+            Trouble::Refused(why) => {
+                ("points-unread", "Test points of a thread were not read.", why)
+            }
+        };
+        Finding::new(id, Severity::Warning, subject, message).evidence(why)
+    }
 }

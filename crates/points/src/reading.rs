@@ -2,6 +2,7 @@
 
 use crate::clock::{Clock, Segment};
 use crate::file::{Access, Header, name};
+use crate::quota::{Quotas, Stranger};
 use crate::tally::{PointSource, Points};
 use punctual_core::event::PointId;
 use punctual_core::{Event, Finding, MonotonicNs, Nanos};
@@ -22,6 +23,7 @@ pub struct Gathered {
     pub error: Option<Nanos>,
     /// Points read.
     pub count: u64,
+    quotas: Quotas,
     buffer: Vec<u8>,
     events: Vec<Event>,
 }
@@ -35,6 +37,7 @@ impl Gathered {
             findings: Vec::new(),
             error: None,
             count: 0,
+            quotas: Quotas::default(),
             buffer: Vec::new(),
             events: Vec::new(),
         }
@@ -47,14 +50,25 @@ impl Gathered {
         }
     }
 
-    /// A new source, or this one if there are too many.
-    pub fn source(&mut self, instead: Option<usize>, source: PointSource) -> usize {
-        match instead {
-            Some(instead) if self.sources.len() >= SOURCES_KEPT => instead,
-            _ => {
-                self.sources.push(source);
-                self.sources.len() - 1
-            }
+    /// A new source of this user, or this one if there are too many; none where there is neither.
+    pub fn source(
+        &mut self,
+        user: Option<Stranger>,
+        instead: Option<usize>,
+        source: PointSource,
+    ) -> Option<usize> {
+        if self.sources.len() >= SOURCES_KEPT || !self.quotas.take_source(user) {
+            return instead;
+        }
+        self.sources.push(source);
+        Some(self.sources.len() - 1)
+    }
+
+    fn point(&mut self, user: Option<Stranger>, name: String) -> PointId {
+        match self.points.known(&name) {
+            Some(point) => point,
+            None if self.quotas.take_name(user) => self.points.id(name),
+            None => self.points.unnamed(),
         }
     }
 }
@@ -68,6 +82,8 @@ pub struct Reading<'a> {
     /// Slots that may still be read.
     pub budget: u64,
     pub header: &'a Header,
+    /// Whose it is, if another user's.
+    pub user: Option<Stranger>,
     ids: &'a mut Vec<Option<PointId>>,
     segment: Option<Segment>,
     /// The clock back to when the process began; made when a point asks for it.
@@ -79,12 +95,13 @@ impl<'a> Reading<'a> {
     pub fn new(
         all: &'a mut Gathered,
         sink: &'a mut dyn FnMut(usize, &[Event]),
-        header: &'a Header,
+        (header, user): (&'a Header, Option<Stranger>),
         ids: &'a mut Vec<Option<PointId>>,
         budget: u64,
     ) -> Reading<'a> {
         let (buffer, events) = (std::mem::take(&mut all.buffer), std::mem::take(&mut all.events));
-        Reading { all, sink, buffer, events, budget, header, ids, segment: None, birth: None }
+        let (segment, birth) = (None, None);
+        Reading { all, sink, buffer, events, budget, header, user, ids, segment, birth }
     }
 
     /// Gives the memory back that reading took.
@@ -137,7 +154,10 @@ impl<'a> Reading<'a> {
         };
         match self.ids[place] {
             Some(point) => Some(point),
-            None => Some(*self.ids[place].insert(self.all.points.id(name(file, id)))),
+            None => {
+                let point = self.all.point(self.user, name(file, id));
+                Some(*self.ids[place].insert(point))
+            }
         }
     }
 }

@@ -57,12 +57,26 @@ pub struct Points {
 const NAMES_KEPT: usize = 65_536;
 
 impl Points {
+    /// The id of this name, if it has one already.
+    pub fn known(&self, name: &str) -> Option<PointId> {
+        self.ids.get(name).copied()
+    }
+
+    /// The id of names beyond those that are kept.
+    pub fn unnamed(&mut self) -> PointId {
+        self.insert("(too many names)".to_owned())
+    }
+
     /// The id of this name.
     pub fn id(&mut self, name: String) -> PointId {
-        if let Some(&id) = self.ids.get(&name) {
-            return id;
+        match self.known(&name) {
+            Some(id) => id,
+            None if self.names.len() < NAMES_KEPT => self.insert(name),
+            None => self.unnamed(),
         }
-        let name = if self.names.len() < NAMES_KEPT { name } else { "(too many names)".to_owned() };
+    }
+
+    fn insert(&mut self, name: String) -> PointId {
         *self.ids.entry(name).or_insert_with_key(|name| {
             self.names.push(name.clone());
             PointId((self.names.len() - 1) as u32)

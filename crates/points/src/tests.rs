@@ -231,3 +231,43 @@ proptest! {
         }
     }
 }
+
+/// What a collector says of a file in another user's directory, and how many threads it read.
+fn read_of_a_stranger(pid: u32, tid: u32) -> (String, usize) {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    let place = tempfile::tempdir().unwrap();
+    let memory = Memory::new(true);
+    memory.pass(7, 4);
+    memory.set(offset_of!(Control, namespace) as u64, crate::alive::namespace());
+    for (at, number) in [
+        (offset_of!(Control, pid), pid),
+        (offset_of!(Control, recording), 1),
+        (RINGS_AT as usize + offset_of!(Ring, tid), tid),
+    ] {
+        memory.0.borrow_mut()[at..at + 4].copy_from_slice(&number.to_ne_bytes());
+    }
+    let file = place.path().join(format!("{pid}.1.0{SUFFIX}"));
+    std::fs::write(&file, &memory.0.borrow()[..]).unwrap();
+    std::fs::set_permissions(place.path(), PermissionsExt::from_mode(0o700)).unwrap();
+    for path in [&file, place.path()] {
+        chown(path, Some(65_534), Some(65_534)).unwrap();
+    }
+    let options = crate::Options::harvest().in_directory(place.path());
+    let collected = crate::Collector::start(options).unwrap().finish(&mut |_, _| {});
+    (format!("{:?}", collected.findings), collected.sources.len())
+}
+
+#[test]
+fn another_users_file_does_not_speak_for_our_processes() {
+    if !rustix::process::geteuid().is_root() {
+        return println!("SKIPPED: lacks root: no file of another user is read");
+    }
+    // No process has such a number (PID_MAX_LIMIT).
+    let (own, nobody) = (std::process::id(), 1 << 30);
+    for (pid, tid) in [(own, nobody), (nobody, own)] {
+        let (findings, threads) = read_of_a_stranger(pid, tid);
+        let claim = format!("user 65534 claims process or thread {own}, which is of user 0");
+        assert!(findings.contains(&claim) && threads == 0, "{findings} {threads}");
+    }
+    assert_eq!(read_of_a_stranger(nobody, nobody), ("[]".to_owned(), 1));
+}

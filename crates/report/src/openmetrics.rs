@@ -151,13 +151,21 @@ fn seconds(ns: i128) -> String {
     format!("{sign}{}.{fraction}", ns / SECOND)
 }
 
+/// As the format wants it, and without what a terminal would obey.
 fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    crate::format::plain(value).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_bring_nothing_that_a_terminal_obeys() {
+        let mut text = String::new();
+        sample(&mut text, "x", "_total", &[("thread", "a\u{1b}]0;b\u{7}\"\n".to_owned())], "1");
+        assert_eq!(text, "x_total{thread=\"a\\\\u{1b}]0;b\\\\u{7}\\\"\\\\n\"} 1\n");
+    }
 
     #[test]
     fn seconds_are_exact() {

@@ -1,6 +1,7 @@
 //! Comma-separated values (RFC 4180), times in whole ns.
 
 use super::{ExportError, Format, no_samples};
+use crate::format::plain;
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::{PhaseSummary, SeriesSummary};
 use std::io::{self, Write};
@@ -72,11 +73,13 @@ fn row(phase: &PhaseSummary, series: &SeriesSummary, percentiles: &[String]) -> 
 }
 
 /// A text as a field. A spreadsheet would compute what begins like a formula: such a text gets an
-/// apostrophe before it (OWASP, "CSV Injection").
+/// apostrophe before it (OWASP, "CSV Injection"). What a terminal would obey is escaped: threads
+/// choose their names themselves.
 pub fn field(text: &str) -> String {
     let apostrophe = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
-    if apostrophe.is_empty() && !text.contains([',', '"', '\n', '\r', ';', '\t']) {
-        return text.to_owned();
+    let text = plain(text);
+    if apostrophe.is_empty() && !text.contains([',', '"', ';']) {
+        return text;
     }
     format!("\"{apostrophe}{}\"", text.replace('"', "\"\""))
 }
@@ -88,7 +91,9 @@ mod tests {
     #[test]
     fn fields_are_quoted_and_formulas_disarmed() {
         assert_eq!(field("cpu0"), "cpu0");
-        assert_eq!(field("a,\"b\"\nc"), "\"a,\"\"b\"\"\nc\"");
+        assert_eq!(field("a,\"b\"\nc"), "\"a,\"\"b\"\"\\nc\"");
         assert_eq!(field("=1+1"), "\"'=1+1\"");
+        assert_eq!(field("\t=1"), "\"'\\t=1\"");
+        assert_eq!(field("a\u{1b}[31mb\u{202e}c"), "a\\u{1b}[31mb\\u{202e}c");
     }
 }

@@ -1,0 +1,80 @@
+//! What other users' files may take of whoever reads them, and what they may claim.
+
+use crate::alive;
+use std::collections::HashMap;
+
+/// Of one user: applications read at once, threads and names kept. A quarter of what is read or
+/// kept in all, so that no user crowds out the others.
+pub const PROCESSES: usize = 256;
+pub const SOURCES: usize = 16_384;
+pub const NAMES: usize = 16_384;
+
+/// Another user, whose files are read.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Stranger(pub u32);
+
+/// What strangers took so far.
+#[derive(Debug, Default)]
+pub struct Quotas {
+    taken: HashMap<Stranger, Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    sources: usize,
+    names: usize,
+}
+
+impl Quotas {
+    /// One more thread; false where that would be too many of this user.
+    pub fn take_source(&mut self, user: Option<Stranger>) -> bool {
+        take(user.map(|user| &mut self.taken.entry(user).or_default().sources), SOURCES)
+    }
+    /// One more name.
+    pub fn take_name(&mut self, user: Option<Stranger>) -> bool {
+        take(user.map(|user| &mut self.taken.entry(user).or_default().names), NAMES)
+    }
+}
+
+/// Whoever reads has no quota.
+fn take(count: Option<&mut usize>, most: usize) -> bool {
+    let Some(count) = count else { return true };
+    let room = *count < most;
+    *count += usize::from(room);
+    room
+}
+
+/// Why a stranger's file may not speak for the process or thread of this number: it is another
+/// user's. One that is gone, or never was here, is nobody's.
+pub fn false_claim(user: Option<Stranger>, number: u32) -> Option<String> {
+    let Stranger(user) = user?;
+    let owner = alive::owner(number).filter(|owner| *owner != user)?;
+    Some(format!("user {user} claims process or thread {number}, which is of user {owner}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_speaks_for_his_own_processes_alone() {
+        let own = std::process::id();
+        let user = rustix::process::geteuid().as_raw();
+        assert_eq!(false_claim(None, own), None);
+        assert_eq!(false_claim(Some(Stranger(user)), own), None);
+        let why = false_claim(Some(Stranger(user + 1)), own).unwrap();
+        assert!(why.ends_with(&format!("which is of user {user}")), "{why}");
+        assert_eq!(false_claim(Some(Stranger(user + 1)), u32::MAX), None);
+    }
+
+    #[test]
+    fn one_user_takes_no_room_of_another() {
+        let mut quotas = Quotas::default();
+        let (one, other) = (Some(Stranger(1)), Some(Stranger(2)));
+        assert!((0..SOURCES).all(|_| quotas.take_source(one)));
+        assert!((0..NAMES).all(|_| quotas.take_name(one)));
+        assert!(!quotas.take_source(one) && !quotas.take_name(one));
+        assert!(quotas.take_source(other) && quotas.take_name(other));
+        assert!((0..=SOURCES).all(|_| quotas.take_source(None)));
+    }
+}
