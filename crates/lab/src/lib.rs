@@ -43,6 +43,7 @@ mod private;
 mod progress;
 mod qemu;
 mod results;
+mod rights;
 mod run;
 mod saved;
 pub mod ssh;

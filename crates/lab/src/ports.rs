@@ -5,8 +5,13 @@ use crate::progress::Phase;
 use cpio::newc::Reader;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
+
+/// No init reports as much: what is longer comes from a guest that took its descriptor.
+pub const STATUS_MAX: u64 = 1 << 20;
+/// What did not work is shown to a person.
+const PROBLEMS_MAX: usize = 100;
 
 /// What the init of the guest has reported so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +34,11 @@ impl Status {
     /// of it.
     pub fn parse(text: &str) -> Status {
         let mut status = Status::default();
+        let problem = |status: &mut Status, text: String| {
+            if status.problems.len() < PROBLEMS_MAX {
+                status.problems.push(text);
+            }
+        };
         for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
             let (key, value) = line.split_once(' ').unwrap_or((line, ""));
             match key {
@@ -37,8 +47,8 @@ impl Status {
                 "job-ended" => status.exit_status = value.parse().ok(),
                 "oom-kills" => status.oom_kills = value.parse().ok(),
                 "complete" => status.complete = true,
-                "problem" => status.problems.push(value.trim().to_owned()),
-                _ => status.problems.push(format!("an unknown line from the guest: {line}")),
+                "problem" => problem(&mut status, value.trim().to_owned()),
+                _ => problem(&mut status, format!("an unknown line from the guest: {line}")),
             }
         }
         status
@@ -46,6 +56,11 @@ impl Status {
 }
 
 impl Status {
+    /// What the port of this name has brought so far, as much as is looked at.
+    pub fn read(path: &Path) -> io::Result<Status> {
+        Ok(Status::parse(&String::from_utf8_lossy(&read_at_most(path, STATUS_MAX)?)))
+    }
+
     /// How far the guest has come by it.
     pub fn phase(&self) -> Phase {
         match self {
@@ -54,6 +69,32 @@ impl Status {
             _ => Phase::Booting,
         }
     }
+}
+
+/// The first bytes of a file that a guest fills; none where it is not there.
+pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    match fs::File::open(path) {
+        // QEMU makes the files of the ports; it may have failed before.
+        Err(why) if why.kind() == io::ErrorKind::NotFound => {}
+        opened => drop(opened?.take(most).read_to_end(&mut bytes)?),
+    }
+    Ok(bytes)
+}
+
+/// The same of its end.
+pub fn read_end(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    match fs::File::open(path) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => {}
+        opened => {
+            let mut file = opened?;
+            let length = file.metadata()?.len();
+            file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
+            file.take(most).read_to_end(&mut bytes)?;
+        }
+    }
+    Ok(bytes)
 }
 
 /// The files of a results archive, by their path below /results.
@@ -160,6 +201,20 @@ mod tests {
                 problems: vec!["insmod x: no".into()],
             }
         );
+    }
+
+    #[test]
+    fn a_guest_fills_nothing_but_its_own_files() {
+        let place = tempfile::tempdir().unwrap();
+        let status = place.path().join("status");
+        let line = "problem it goes on and on\n";
+        fs::write(&status, line.repeat(3 * STATUS_MAX as usize / line.len())).unwrap();
+        let read = Status::read(&status).unwrap();
+        assert_eq!((read.problems.len(), read.complete), (PROBLEMS_MAX, false));
+        assert_eq!(read_at_most(&status, 7).unwrap(), b"problem");
+        assert_eq!(read_end(&status, 3).unwrap(), b"on\n");
+        assert_eq!(read_end(&place.path().join("none"), 3).unwrap(), b"");
+        assert_eq!(Status::read(&place.path().join("none")).unwrap(), Status::default());
     }
 
     proptest::proptest! {

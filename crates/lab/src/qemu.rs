@@ -5,8 +5,9 @@ use crate::card;
 use crate::emulator::Emulator;
 use crate::monitor::Monitor;
 use crate::own_time::OwnTime;
-use crate::ports::Status;
+use crate::ports::{self, STATUS_MAX, Status};
 use crate::progress::{Control, Phase, Progress};
+use crate::rights::Rights;
 use crate::{Arch, Board, LabError, tools};
 use punctual_core::CpuSet;
 use std::ffi::OsString;
@@ -23,6 +24,8 @@ use std::time::{Duration, Instant};
 pub const PORTS: [&str; 4] = ["status", "stdout", "stderr", "results"];
 /// The pipe that carries the request to end into the guest, also the port's name.
 const CONTROL: &str = "control";
+/// The pipe that closes with the process that runs the guest.
+const ALIVE: &str = "alive";
 /// The file of the guest's console.
 pub const CONSOLE: &str = "console";
 /// The file of what QEMU itself says.
@@ -293,16 +296,17 @@ impl Drop for Running {
 /// The programs that start QEMU in their place.
 ///
 /// setpriv(1) has the kernel kill it when the calling thread dies, however that comes about
-/// (PR_SET_PDEATHSIG).
+/// (PR_SET_PDEATHSIG), and gives it no more rights than it has.
 ///
 /// In virtual time that is not recorded QEMU's threads share one CPU and do not preempt each other
 /// (SCHED_BATCH): then its main loop rarely looks at the wrong moment ([`RECORDED`]).
-fn wrappers(machine: &Machine) -> Result<Vec<OsString>, LabError> {
+fn wrappers(machine: &Machine, rights: Rights) -> Result<Vec<OsString>, LabError> {
     let tool = |name: &str, args: &[&str]| -> Result<Vec<OsString>, LabError> {
         let program = tools::find(name, "util-linux")?.into_os_string();
         Ok([program].into_iter().chain(args.iter().map(OsString::from)).collect())
     };
-    let mut words = tool("setpriv", &["--pdeathsig", "KILL", "--"])?;
+    let mut words = tool("setpriv", &["--pdeathsig", "KILL", "--no-new-privs", "--"])?;
+    words.extend(rights.wrapper(ALIVE));
     if machine.accel == Accel::VirtualTime && !machine.is_recorded() {
         if let Some(cpu) = next_cpu() {
             words.extend(tool("taskset", &["-c", &cpu.to_string()])?);
@@ -333,8 +337,11 @@ pub fn run(
     let qemu = Emulator::find(machine.arch)?;
     let stderr_path = dir.join(QEMU_STDERR);
     let stderr = fs::File::create(&stderr_path).map_err(LabError::io("create", &stderr_path))?;
-    let mut words = wrappers(machine)?.into_iter().chain(qemu.command).chain(machine.args()?);
+    let rights = Rights::of(machine.share_host);
+    let words = wrappers(machine, rights)?.into_iter().chain(qemu.command);
+    let mut words = words.chain(rights.args()).chain(machine.args()?);
     let first = words.next().unwrap_or_default();
+    let _alive = open_pipe(dir, ALIVE)?;
     let mut control = ControlPipe::open(dir)?;
     if machine.board == Board::Raspi3b {
         card::insert(dir)?;
@@ -360,6 +367,9 @@ pub fn run(
         if let Some(how) = watchdog.check(phase, written) {
             break how;
         }
+        if file_size(dir, PORTS[0]) > STATUS_MAX {
+            break How::TooMuchOutput { limit: STATUS_MAX };
+        }
         if phase == Phase::Booting && machine.board == Board::Raspi3b && is_halted(dir) {
             break How::Exited { success: true, description: "halted".to_owned() };
         }
@@ -383,17 +393,30 @@ pub fn run(
 /// How far the guest has come, by its status so far.
 fn phase(board: Board, dir: &Path) -> Phase {
     let status = match board {
-        Board::Usual => fs::read_to_string(dir.join("status")).unwrap_or_default(),
-        Board::Raspi3b => card::status(dir),
+        Board::Usual => Status::read(&dir.join(PORTS[0])).unwrap_or_default(),
+        Board::Raspi3b => Status::parse(&card::status(dir)),
     };
-    Status::parse(&status).phase()
+    status.phase()
 }
 
 /// Whether a kernel stopped that panicked before it knew how to reset its board (machine_restart in
 /// arch/arm64/kernel/process.c): QEMU goes on without it.
 fn is_halted(dir: &Path) -> bool {
-    let console = fs::read(dir.join(CONSOLE)).unwrap_or_default();
+    let console = ports::read_end(&dir.join(CONSOLE), 4 << 10).unwrap_or_default();
     console.trim_ascii_end().ends_with(b"Reboot failed -- System halted")
+}
+
+/// Makes a pipe of this name, and opens it for both directions.
+fn open_pipe(dir: &Path, name: &str) -> Result<fs::File, LabError> {
+    let path = dir.join(name);
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    match rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0) {
+        // Left by an earlier boot of the same guest.
+        Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+        Err(errno) => return Err(LabError::io("make the pipe", &path)(errno.into())),
+    }
+    let opened = fs::OpenOptions::new().read(true).write(true).open(&path);
+    opened.map_err(LabError::io("open", &path))
 }
 
 /// The pipe that carries the request to end into the guest.
@@ -407,19 +430,7 @@ impl ControlPipe {
     /// Makes the pipe and opens it for both, so that QEMU, which opens it next, waits for nobody
     /// and never sees its end.
     fn open(dir: &Path) -> Result<ControlPipe, LabError> {
-        let path = dir.join(CONTROL);
-        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-        match rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0) {
-            // Left by an earlier boot of the same guest.
-            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-            Err(errno) => return Err(LabError::io("make the pipe", &path)(errno.into())),
-        }
-        let pipe = fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(&path)
-            .map_err(LabError::io("open", &path))?;
-        Ok(ControlPipe { path, pipe, status: false })
+        Ok(ControlPipe { path: dir.join(CONTROL), pipe: open_pipe(dir, CONTROL)?, status: false })
     }
 
     /// Sends the request, once.
@@ -433,8 +444,11 @@ impl ControlPipe {
 }
 
 fn output_size(dir: &Path) -> u64 {
-    let files = PORTS.iter().chain(&[CONSOLE, QEMU_STDERR]);
-    files.filter_map(|file| dir.join(file).metadata().ok()).map(|meta| meta.len()).sum()
+    PORTS.iter().chain(&[CONSOLE, QEMU_STDERR]).map(|file| file_size(dir, file)).sum()
+}
+
+fn file_size(dir: &Path, name: &str) -> u64 {
+    dir.join(name).metadata().map_or(0, |meta| meta.len())
 }
 
 #[cfg(test)]

@@ -7,9 +7,12 @@ use crate::qemu::{self, Ended};
 use punctual_core::MadeOf;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
+
+/// What is taken into memory of each text that a guest writes, and of its results.
+const TEXT_MAX: u64 = 64 << 20;
+const RESULTS_MAX: u64 = 1 << 30;
 
 /// What came of a guest.
 #[derive(Clone, Debug)]
@@ -55,20 +58,23 @@ impl GuestResult {
         boots: u32,
         results_to: Option<&Path>,
     ) -> Result<GuestResult, LabError> {
-        let bytes = |name: &str| match fs::read(dir.join(name)) {
-            // QEMU makes the files of the ports; it may have failed before.
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-            read => read.map_err(LabError::io("read", dir.join(name))),
+        let bytes = |name: &str, most| {
+            ports::read_at_most(&dir.join(name), most).map_err(LabError::io("read", dir.join(name)))
         };
-        let text =
-            |name: &str| Ok::<_, LabError>(String::from_utf8_lossy(&bytes(name)?).into_owned());
-        let status = Status::parse(&text("status")?);
+        // The last of it says how a guest ended.
+        let text = |name: &str| {
+            let end = ports::read_end(&dir.join(name), TEXT_MAX);
+            let end = end.map_err(LabError::io("read", dir.join(name)))?;
+            Ok::<_, LabError>(String::from_utf8_lossy(&end).into_owned())
+        };
+        let status = Status::read(&dir.join("status"));
+        let status = status.map_err(LabError::io("read", dir.join("status")))?;
         let console_log = text(qemu::CONSOLE)?;
         let outcome = outcome::judge(&ended.how, &status, &console_log, &text(qemu::QEMU_STDERR)?);
         let malformed = |why: String| LabError::malformed("the guest's results", why);
         let results = match (status.complete, results_to) {
             (false, _) => BTreeMap::new(),
-            (true, None) => ports::unpack(&bytes("results")?).map_err(malformed)?,
+            (true, None) => ports::unpack(&bytes("results", RESULTS_MAX)?).map_err(malformed)?,
             (true, Some(directory)) => {
                 let archive = dir.join("results");
                 let file = fs::File::open(&archive).map_err(LabError::io("read", &archive))?;
@@ -79,8 +85,8 @@ impl GuestResult {
         Ok(GuestResult {
             outcome,
             exit_status: status.exit_status,
-            stdout: bytes("stdout")?,
-            stderr: bytes("stderr")?,
+            stdout: bytes("stdout", TEXT_MAX)?,
+            stderr: bytes("stderr", TEXT_MAX)?,
             results,
             console_log,
             cmdline: String::new(),

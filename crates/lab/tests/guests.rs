@@ -161,6 +161,54 @@ fn a_guest_that_powers_off_by_itself_is_no_success() {
     assert_eq!(result.outcome, Outcome::EndedEarly(Phase::Job), "{}", testing::story(&result));
 }
 
+/// QEMU of this process, by what the kernel says of its rights.
+fn rights_of_qemu() -> Option<String> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let statuses = entries.filter_map(|entry| {
+        let line = std::fs::read(entry.path().join("cmdline")).ok()?;
+        let is_qemu = String::from_utf8_lossy(&line).contains("process=qemu-punctual");
+        is_qemu.then(|| std::fs::read_to_string(entry.path().join("status")).ok())?
+    });
+    let own = format!("PPid:\t{}\n", std::process::id());
+    let mut own = statuses.filter(|status| status.contains(&own));
+    own.find(|status| status.contains("Name:\tqemu-punctual"))
+}
+
+#[test]
+fn a_guest_that_breaks_out_has_nothing() {
+    let Some(mut guest) = guest(STANDARD, "sleep 1; echo done") else { return };
+    guest.share_host = false;
+    let mut seen = None;
+    let result = guest.run_watched(&mut |progress: Progress| {
+        if progress.phase == Phase::Job && seen.is_none() {
+            seen = rights_of_qemu();
+        }
+        Control::GoOn
+    });
+    assert_eq!(result.unwrap().outcome, Outcome::Finished);
+    let status = seen.expect("QEMU was seen");
+    for line in ["Seccomp:\t2", "NoNewPrivs:\t1"] {
+        assert!(status.contains(line), "{status}");
+    }
+    if std::fs::read_to_string("/proc/self/status").unwrap().contains("CapEff:\t000001ffffffffff") {
+        for line in ["Uid:\t65534\t65534\t65534\t65534", "CapEff:\t0000000000000000"] {
+            assert!(status.contains(line), "{status}");
+        }
+    }
+}
+
+#[test]
+fn a_job_that_takes_the_status_port_is_ended() {
+    // What the init reports of its last failure is what the job put there.
+    let script = "yes problem | head -c 30000000 >/tmp/large
+                  rm /punctual/said; ln -s /tmp/large /punctual/said; rm -r /results";
+    let Some(mut guest) = guest(STANDARD, script) else { return };
+    guest.share_host = false;
+    let result = guest.run().unwrap();
+    assert_eq!(result.outcome, Outcome::TooMuchOutput { limit: 1 << 20 });
+    assert!(result.problems.iter().map(String::len).sum::<usize>() <= 1 << 20);
+}
+
 #[test]
 fn what_qemu_refuses_is_told_in_its_words() {
     let Some(mut guest) = guest(STANDARD, "true") else { return };

@@ -1195,11 +1195,14 @@ static void write_stretch(FILE *out, const struct stretch *stretch)
 	fwrite(stretch->ring, sizeof *ring, stretch->entries, out);
 }
 
+/* Opened at the start: at its end QEMU may be a user who may not. */
+static FILE *dump;
+
 static void at_exit(plugin_id id, void *data)
 {
 	if (options.all)
 		keep_sections(true);
-	FILE *out = fopen(options.out, "wb");
+	FILE *out = dump;
 	struct header header = {
 		.magic = "PEXACT4",
 		.insns = insns,
@@ -1315,6 +1318,7 @@ qemu_plugin_install(plugin_id id, const struct qemu_info *info, int argc, char *
 	qemu_plugin_register_vcpu_init_cb(id, on_init);
 	qemu_plugin_register_vcpu_idle_cb(id, on_idle);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+	dump = fopen(options.out, "wb");
 	qemu_plugin_register_atexit_cb(id, at_exit, NULL);
 	return 0;
 }
