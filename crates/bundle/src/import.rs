@@ -5,9 +5,11 @@
 
 mod cmdline;
 mod hwlatdetect;
+mod jitterdebugger;
 mod json;
 mod numbers;
 mod oslat;
+mod others;
 mod pairs;
 mod recorded;
 mod rtla;
@@ -109,11 +111,21 @@ enum Input {
     Oslat,
     Hwlatdetect,
     Rtla(Tool),
+    /// jitterdebugger's `results.json`.
+    Results,
+    /// jitterdebugger's `samples.raw`, with the size of a record.
+    Samples(usize),
 }
 
 fn parse(bytes: &[u8], options: &ImportOptions) -> Result<Recorded, ImportError> {
     if bytes.len() as u64 > MAX_INPUT {
         return Err(ImportError::TooLarge);
+    }
+    if let Some(size) = jitterdebugger::samples(bytes) {
+        let input = Input::Samples(size);
+        let input = input.unless_other(options.from).map_err(ImportError::Unrecognized)?;
+        let recorded = jitterdebugger::parse_samples(bytes, size, options.nanoseconds);
+        return checked(recorded, input);
     }
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let line = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -127,7 +139,14 @@ fn parse(bytes: &[u8], options: &ImportOptions) -> Result<Recorded, ImportError>
         Input::Oslat => oslat::parse(text),
         Input::Hwlatdetect => hwlatdetect::parse(text),
         Input::Rtla(tool) => rtla::parse(text, tool),
+        Input::Results => jitterdebugger::parse_results(text),
+        // Recognised above, before there was a text.
+        Input::Samples(size) => jitterdebugger::parse_samples(bytes, size, options.nanoseconds),
     };
+    checked(recorded, input)
+}
+
+fn checked(recorded: Result<Recorded, Malformed>, input: Input) -> Result<Recorded, ImportError> {
     let checked = recorded.and_then(|recorded| recorded.check_size().map(|()| recorded));
     checked.map_err(|Malformed { line, why }| ImportError::Malformed {
         what: input.name(),
@@ -139,13 +158,18 @@ fn parse(bytes: &[u8], options: &ImportOptions) -> Result<Recorded, ImportError>
 /// What the text is; an error is a whole sentence.
 fn recognize(text: &str, from: Option<Tool>) -> Result<Input, String> {
     if text.trim_start().starts_with('{') {
-        return Ok(Input::Json(from));
+        // What cannot be read as an object at all is reported where it is read.
+        return match json::read::<others::Keys>(text) {
+            Ok(keys) if keys.is_jitterdebugger() => Input::Results.unless_other(from),
+            Ok(keys) if !keys.is_rt_tests() => Err(keys.refusal(&tool::all_names())),
+            _ => Ok(Input::Json(from)),
+        };
     }
     let found = if let Some(tool) = rtla::recognize(text) {
         Input::Rtla(tool)
     } else if oslat::recognize(text) {
         Input::Oslat
-    } else if hwlatdetect::recognize(text) {
+    } else if hwlatdetect::recognize(text) || from == Some(Tool::Hwlatdetect) {
         Input::Hwlatdetect
     } else if let Some((tool, layout)) = threads::recognize(text) {
         Input::Threads(tool, layout)
@@ -171,18 +195,27 @@ fn recognize(text: &str, from: Option<Tool>) -> Result<Input, String> {
         // Old versions leave out what distinguishes these three.
         (Input::Threads(_, layout), Some(from))
             if layout != threads::Layout::Histogram
+                && found.tool() != Tool::Jitterdebugger
                 && matches!(from, Tool::Cyclictest | Tool::Cyclicdeadline | Tool::Signaltest) =>
         {
             Ok(Input::Threads(from, layout))
         }
-        (found, Some(from)) if from != found.tool() => {
-            Err(format!("this is the output of {}, not of {}", found.tool().name(), from.name()))
-        }
-        (found, _) => Ok(found),
+        (found, from) => found.unless_other(from),
     }
 }
 
 impl Input {
+    /// Itself, unless the user named another tool.
+    fn unless_other(self, from: Option<Tool>) -> Result<Input, String> {
+        let own = self.tool();
+        match from.filter(|from| *from != own) {
+            Some(from) => {
+                Err(format!("this is the output of {}, not of {}", own.name(), from.name()))
+            }
+            None => Ok(self),
+        }
+    }
+
     /// What wrote it.
     fn tool(self) -> Tool {
         match self {
@@ -190,6 +223,7 @@ impl Input {
             Input::Threads(tool, _) | Input::Pairs(tool) | Input::Rtla(tool) => tool,
             Input::Oslat => Tool::Oslat,
             Input::Hwlatdetect => Tool::Hwlatdetect,
+            Input::Results | Input::Samples(_) => Tool::Jitterdebugger,
         }
     }
 
@@ -200,12 +234,14 @@ impl Input {
             Input::Threads(_, threads::Layout::Histogram) => "cyclictest's histogram text",
             Input::Threads(_, threads::Layout::Values) => "values of `-v`",
             Input::Threads(_, threads::Layout::Status) => {
-                "status lines of cyclictest, cyclicdeadline or signaltest"
+                "status lines of cyclictest, cyclicdeadline, signaltest or jitterdebugger"
             }
             Input::Pairs(_) => "text of ptsematest and its like",
             Input::Oslat => "text of oslat",
             Input::Hwlatdetect => "text of hwlatdetect",
             Input::Rtla(_) => "histogram of rtla",
+            Input::Results => "results.json of jitterdebugger",
+            Input::Samples(_) => "samples of jitterdebugger",
         }
     }
 }

@@ -7,9 +7,11 @@
 
 mod cgroups;
 mod context;
+mod irqbalance;
 mod outcome;
 mod process;
 pub mod rules;
+mod systemd;
 mod tasks;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -5,6 +5,7 @@
 //! them, bounded in length but not sanitised: they can hold any byte that a task, a driver or a
 //! hypervisor chose, and whoever shows them must escape them.
 
+mod boot_list;
 mod config;
 mod counters;
 mod cpu;
@@ -16,11 +17,12 @@ mod read;
 mod settings;
 mod topology;
 
+pub use boot_list::{BootList, ListReader};
 pub use config::{ConfigSource, KernelConfig, OPTIONS};
 pub use counters::Counters;
 pub use cpu::{CpuInfo, Frequency, IdleState, Kilohertz};
 pub use interrupts::{InterruptLine, Interrupts};
-pub use kernel::{CommandLine, Kernel, Tick};
+pub use kernel::{CommandLine, IsolCpus, Kernel, Tick};
 pub use machine::{Bytes, ClockSource, Hypervisor, Machine, Memory, RtThrottling, TscFlags};
 pub use preemption::{Preemption, PreemptionModel};
 pub use settings::{SETTINGS, Settings};

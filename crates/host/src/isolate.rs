@@ -35,7 +35,7 @@ pub use list::{Member, PartitionView, list};
 pub use machine::{Machine, check_rights};
 pub use pending::{Pending, Standing, pending};
 pub use plan::{Change, Plan, Skipped, Step, plan};
-pub use request::{MAX_NAME, Request, Target, check_name, parse_cpus};
+pub use request::{MAX_NAME, Request, Target, check_name, parse_cpus, parse_cpus_on};
 pub use sampling::{Activity, CpuActivity, InterruptActivity, Sampling, TaskActivity, sample};
 pub use status::{InForce, Status, status};
 

@@ -56,8 +56,11 @@ use punctual_core::Fact;
 /// How to show a summary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShowOptions {
-    /// Columns of the terminal.
+    /// Columns of the terminal; where there is none, those at which sentences wrap.
     pub width: usize,
+    /// Whether it goes to a pipe or a file: they have no width, and no column is hidden and no text
+    /// cut for it.
+    pub whole: bool,
     /// Whether to colour (the caller honours NO_COLOR and what is not a terminal).
     pub color: bool,
     /// Whether only ASCII can be shown.
@@ -90,6 +93,7 @@ impl Default for ShowOptions {
     fn default() -> ShowOptions {
         ShowOptions {
             width: 100,
+            whole: false,
             color: false,
             ascii: false,
             unit: Unit::Micros,

@@ -11,7 +11,7 @@ use jiff::fmt::rfc2822;
 use punctual_core::Nanos;
 use punctual_core::cpuset::MAX_CPUS;
 use serde::Deserialize;
-use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, Visitor};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -102,7 +102,7 @@ impl<'de> Deserialize<'de> for Threads {
 /// A histogram: latencies in thousandths of the unit, ascending, each with its count. Checked entry
 /// by entry, so that a hostile file takes little memory.
 #[derive(Default)]
-struct Bins(Vec<(u64, u64)>);
+pub struct Bins(Vec<(u64, u64)>);
 
 impl<'de> Deserialize<'de> for Bins {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Bins, D::Error> {
@@ -137,18 +137,41 @@ impl<'de> Deserialize<'de> for Bins {
     }
 }
 
+impl Bins {
+    /// Those that are not empty, of latencies in whole units.
+    pub fn whole(self) -> Result<Vec<(u64, u64)>, Malformed> {
+        let mut bins = self.0;
+        if bins.iter().any(|(latency, _)| latency % 1_000 != 0) {
+            let why = "a latency of its histogram is not a whole number";
+            return Err(Malformed::at(0, why));
+        }
+        bins.iter_mut().for_each(|(latency, _)| *latency /= 1_000);
+        bins.retain(|(_, count)| *count > 0);
+        Ok(bins)
+    }
+}
+
+/// Reads a document, with the slips of the tools undone.
+pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Malformed> {
+    let place = |e: serde_json::Error| {
+        let why = match e.to_string().starts_with("trailing characters") {
+            true => "a second document begins here: give one run at a time".to_owned(),
+            false => format!("column {}: {e}", e.column()),
+        };
+        Malformed::at(e.line(), why)
+    };
+    match serde_json::from_str(text) {
+        Ok(document) => Ok(document),
+        Err(error) => match repair(text) {
+            Some(repaired) => serde_json::from_str(&repaired).map_err(place),
+            None => Err(place(error)),
+        },
+    }
+}
+
 /// Reads the file. The tool is the one that its command line names, else `from`.
 pub fn parse(text: &str, from: Option<Tool>) -> Result<Recorded, Malformed> {
-    let document: Document = match serde_json::from_str(text) {
-        Ok(document) => document,
-        Err(error) => {
-            let place = |e: serde_json::Error| {
-                Malformed::at(e.line(), format!("column {}: {e}", e.column()))
-            };
-            let Some(repaired) = repair(text) else { return Err(place(error)) };
-            serde_json::from_str(&repaired).map_err(place)?
-        }
-    };
+    let document: Document = read(text)?;
     if document.file_version != 1 {
         return Err(Malformed::at(
             1,
@@ -240,7 +263,11 @@ impl Document {
     }
 
     fn recorded(self, text: &str, tool: Tool) -> Result<Recorded, Malformed> {
-        let options = cmdline::read(tool, &self.cmdline);
+        let mut options = cmdline::read(tool, &self.cmdline);
+        // cyclictest without -p and --policy makes threads that are not real-time.
+        if cmdline::program(&self.cmdline) == "cyclictest" && options.policy.is_none() {
+            options.priority = options.priority.or(Some(0));
+        }
         let mut into = Recorded::of(tool, source(tool));
         into.details =
             [("command_line", self.cmdline), ("rt_tests_version", self.rt_test_version.clone())]
@@ -340,12 +367,7 @@ impl ThreadDocument {
     /// A thread of cyclictest, cyclicdeadline or signaltest.
     fn thread(self, index: usize, options: &Options) -> Result<Thread, Malformed> {
         let wrong = |why: String| Malformed::at(0, why);
-        let mut bins = self.histogram.0;
-        if bins.iter().any(|(latency, _)| latency % 1_000 != 0) {
-            return Err(wrong("a latency of its histogram is not a whole number".into()));
-        }
-        bins.iter_mut().for_each(|(latency, _)| *latency /= 1_000);
-        bins.retain(|(_, count)| *count > 0);
+        let bins = self.histogram.whole()?;
         let cycles = recorded::bounded(
             self.cycles.ok_or_else(|| absent("cycles"))?,
             MAX_COUNT,

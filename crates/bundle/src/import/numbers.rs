@@ -1,6 +1,7 @@
 //! Numbers in text.
 
 use super::Malformed;
+use std::borrow::Cow;
 
 /// Numbers separated by white space.
 pub fn numbers(text: &str, line: usize) -> Result<Vec<u64>, Malformed> {
@@ -47,11 +48,54 @@ pub fn common_divisor(a: u64, b: u64) -> u64 {
     a
 }
 
-/// The text of a line of a live display: what follows the last escape sequence (`ESC [ 2 A`), with
-/// which it goes back to its first line.
-pub fn without_cursor_moves(line: &str) -> &str {
-    let Some(at) = line.rfind('\u{1b}') else { return line };
-    let rest =
-        line[at + 1..].trim_start_matches(|c: char| c == '[' || c == ';' || c.is_ascii_digit());
-    rest.strip_prefix(|c: char| c.is_ascii_alphabetic()).unwrap_or(rest)
+/// The text of a line of a live display: what follows the last move of the cursor (`ESC [ 2 A`),
+/// with which it goes back to its first line, without sequences that erase or colour.
+pub fn without_cursor_moves(line: &str) -> Cow<'_, str> {
+    if !line.contains('\u{1b}') {
+        return Cow::Borrowed(line);
+    }
+    let mut parts = line.split('\u{1b}');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|c: char| c == '[' || c == ';' || c.is_ascii_digit());
+        let letter = rest.chars().next().filter(char::is_ascii_alphabetic);
+        // K erases to the end of the line, m sets a colour (ECMA-48).
+        if !matches!(letter, Some('K' | 'm')) {
+            text.clear();
+        }
+        text.push_str(letter.map_or(rest, |letter| &rest[letter.len_utf8()..]));
+    }
+    Cow::Owned(text)
+}
+
+/// The figures of a thread in two lines of one text, the later one of the same run only where time
+/// went on: the cycles and the largest did not shrink, and the kernel's id is the same. The
+/// smallest says nothing: cyclicdeadline takes it back.
+#[derive(Clone, Copy, Default)]
+pub struct Progress {
+    pub tid: Option<i32>,
+    pub cycles: Option<u64>,
+    pub max: Option<i64>,
+}
+
+impl Progress {
+    /// Refuses a second run: the last one would stand for all.
+    pub fn follows(&self, before: &Progress, line: usize) -> Result<(), Malformed> {
+        let fewer = before.cycles.zip(self.cycles).is_some_and(|(before, now)| now < before);
+        // Before the first cycle neither the largest nor the id mean anything.
+        let measured = before.cycles.is_none_or(|cycles| cycles > 0);
+        let tasks = before.tid.zip(self.tid).filter(|_| measured);
+        let other_task = tasks.is_some_and(|(before, now)| before != now);
+        let maxima = before.max.zip(self.max).filter(|_| measured);
+        let smaller = maxima.is_some_and(|(before, now)| now < before);
+        match other_task || fewer || smaller {
+            true => Err(second_run(line)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Several runs in one text.
+pub fn second_run(line: usize) -> Malformed {
+    Malformed::at(line, "a second run begins here: give one run at a time")
 }

@@ -5,7 +5,7 @@
 //! they are cut down to whole units (src/oslat/oslat.c of both). The figures kept are lower edges,
 //! as everywhere.
 
-use super::numbers::{common_divisor, number, thousandths};
+use super::numbers::{common_divisor, number, second_run, thousandths};
 use super::recorded::{self, MAX_COUNT, MAX_LATENCY, Recorded, Thread};
 use super::{Malformed, Tool};
 use punctual_core::Nanos;
@@ -94,7 +94,8 @@ impl Common {
 /// Whether the text is oslat's.
 pub fn recognize(text: &str) -> bool {
     text.lines()
-        .any(|line| line.starts_with("oslat V ") || line.trim_start().starts_with("Counter Freq:"))
+        .map(str::trim_start)
+        .any(|line| line.starts_with("oslat V ") || line.starts_with("Counter Freq:"))
 }
 
 /// Reads the text.
@@ -105,8 +106,11 @@ pub fn parse(text: &str) -> Result<Recorded, Malformed> {
     let mut duration = None;
     for (k, line) in text.lines().enumerate() {
         lines = k + 1;
+        let line = line.trim_start();
         if let Some(version) = line.strip_prefix("oslat V ") {
-            common.version = version.trim().to_owned();
+            if !std::mem::replace(&mut common.version, version.trim().to_owned()).is_empty() {
+                return Err(second_run(lines));
+            }
         }
         if let Some(priority) = line.strip_prefix("Thread priority:") {
             let fifo = priority.trim().strip_prefix("SCHED_FIFO:");
@@ -124,7 +128,10 @@ pub fn parse(text: &str) -> Result<Recorded, Malformed> {
             )
         };
         if name == "Core" {
-            if !threads.is_empty() || words.is_empty() || words.len() > MAX_CPUS {
+            if !threads.is_empty() {
+                return Err(second_run(lines));
+            }
+            if words.is_empty() || words.len() > MAX_CPUS {
                 return Err(Malformed::at(
                     lines,
                     "the threads of this file are not one list of CPUs",

@@ -6,7 +6,7 @@
 //! #1 -> #0, Min    3, Cur    4, Avg    4, Max   42
 //! ```
 
-use super::numbers::without_cursor_moves;
+use super::numbers::{Progress, without_cursor_moves};
 use super::recorded::{self, MAX_COUNT, MAX_LATENCY, Recorded, Thread};
 use super::{Malformed, Tool};
 use punctual_core::cpuset::MAX_CPUS;
@@ -23,7 +23,8 @@ pub enum Recognized {
 
 /// Whether this is the output of pairs.
 pub fn recognize(text: &str) -> Option<Recognized> {
-    let line = text.lines().map(without_cursor_moves).find(|line| Pair::read(line).is_some())?;
+    let mut lines = text.lines().map(without_cursor_moves);
+    let line = lines.find(|line| Pair::read(line.trim_start()).is_some())?;
     Some(if line.contains(", TO ") { Recognized::Pmqtest } else { Recognized::Ambiguous })
 }
 
@@ -85,8 +86,10 @@ fn figures(line: &str) -> Option<(u64, [u64; 3])> {
 pub fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
     let mut recorded = Recorded::of(tool, source(tool));
     let mut pairs: BTreeMap<u64, Thread> = BTreeMap::new();
+    let mut seen: BTreeMap<u64, Progress> = BTreeMap::new();
     for (k, line) in text.lines().enumerate() {
         let (at, line) = (k + 1, without_cursor_moves(line.trim_end()));
+        let line = line.trim_start();
         if let Some(pair) = Pair::read(line) {
             let index = (pair.sender / 2) as usize;
             if index >= MAX_CPUS {
@@ -94,6 +97,11 @@ pub fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
                     at,
                     format!("no pair begins with thread {}", pair.sender),
                 ));
+            }
+            let now = Progress { tid: pair.tid, cycles: Some(pair.cycles), ..Progress::default() };
+            if let Some(before) = seen.insert(pair.sender, now) {
+                now.follows(&Progress { max: None, ..before }, at)?;
+                seen.insert(pair.sender, Progress { max: before.max, ..now });
             }
             let thread = pairs.entry(pair.sender).or_default();
             thread.undistributed =
@@ -104,6 +112,10 @@ pub fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
         } else if let Some((sender, [min, mean, max])) = figures(line) {
             let Some(thread) = pairs.get_mut(&sender) else { continue };
             let largest = recorded::bounded(max, MAX_LATENCY, "Max", at)?;
+            let seen = seen.entry(sender).or_default();
+            let now = Progress { max: Some(max as i64), ..*seen };
+            now.follows(seen, at)?;
+            *seen = now;
             (thread.min, thread.mean, thread.max) =
                 (min.min(largest), mean.min(largest) as f64, largest);
             thread.details.insert("figures".into(), "stated".into());

@@ -256,14 +256,14 @@ impl Thread {
         let (unit, step) = (all.unit, all.step);
         let mut findings = Vec::new();
         if self.overflows > 1 {
-            let share = self.inside() as f64 / self.cycles() as f64 * 100.0;
+            let share = share_below(self.inside(), self.cycles());
             let message = "cycles lay beyond the histogram and the file has only the largest of \
                            them: all are counted as that, so that high percentiles are upper \
                            bounds";
             findings.push(
                 Finding::new("overflow-values-unknown", Severity::Warning, &subject, message)
                     .evidence(format!(
-                        "{} of {} cycles; percentiles above p{share:.3}",
+                        "{} of {} cycles; percentiles above p{share}",
                         self.overflows,
                         self.cycles()
                     ))
@@ -313,6 +313,20 @@ impl Thread {
     }
 }
 
+/// The share of some among all in percent, cut down to as many decimals as distinguish it from 100:
+/// `99.9`, `99.9999997`.
+fn share_below(some: u64, all: u64) -> String {
+    let (some, all) = (u128::from(some), u128::from(all.max(1)));
+    let mut decimals = 3;
+    // What is missing to 100 % has a digit.
+    while decimals < 15 && (all - some.min(all)) * 100 * 10u128.pow(decimals) < all {
+        decimals += 1;
+    }
+    let scale = 10u128.pow(decimals);
+    let share = some * 100 * scale / all;
+    format!("{}.{:0width$}", share / scale, share % scale, width = decimals as usize)
+}
+
 /// A number of the file, held against its bound.
 pub fn bounded(number: u64, bound: u64, what: &str, line: usize) -> Result<u64, Malformed> {
     if number > bound {
@@ -327,4 +341,18 @@ pub fn bounded(number: u64, bound: u64, what: &str, line: usize) -> Result<u64, 
 /// The lower edge of a bin.
 pub fn bin(number: u64, line: usize) -> Result<u64, Malformed> {
     bounded(number, MAX_BINS as u64 - 1, "the latency", line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_almost_all_is_not_all() {
+        assert_eq!(share_below(999, 1_000), "99.900");
+        assert_eq!(share_below(1_000_000_000 - 3, 1_000_000_000), "99.9999997");
+        assert_eq!(share_below(0, 5), "0.000");
+        assert_eq!(share_below(u64::MAX - 1, u64::MAX), "99.999999999999999");
+        assert_eq!(share_below(2, 3), "66.666");
+    }
 }

@@ -2,15 +2,15 @@
 //! tools/tracing/rtla): a column a CPU and kind of latency, a row a bin that is not empty, then
 //! what lay beyond, and figures.
 
-use super::numbers::{common_divisor, number, numbers};
+use super::numbers::{common_divisor, number, numbers, second_run};
 use super::recorded::{self, MAX_COUNT, MAX_LATENCY, Recorded, Thread};
 use super::{Malformed, Tool};
-use punctual_core::Nanos;
 use punctual_core::cpuset::MAX_CPUS;
+use punctual_core::{Finding, Nanos, Severity};
 
 /// The tool whose histogram the text holds.
 pub fn recognize(text: &str) -> Option<Tool> {
-    text.lines().find_map(|line| match line.trim_end() {
+    text.lines().find_map(|line| match line.trim() {
         "# RTLA timerlat histogram" => Some(Tool::Timerlat),
         "# RTLA osnoise histogram" => Some(Tool::Osnoise),
         _ => None,
@@ -37,7 +37,12 @@ struct Reading {
     count: Option<Vec<u64>>,
     /// From here on there are the figures of all CPUs together.
     all: bool,
+    /// Whether there was a title, and a row that names the columns.
+    titled: bool,
+    headed: bool,
     stopped: bool,
+    /// The CPU that hit the threshold, where its auto-analysis names it.
+    culprit: Option<u32>,
 }
 
 /// Reads the text.
@@ -59,6 +64,7 @@ impl Reading {
         }
         if line.ends_with("hit stop tracing") {
             self.stopped = true;
+            return Ok(());
         }
         if let Some(columns) = line.strip_prefix("Index") {
             return self.header(at, columns);
@@ -78,7 +84,19 @@ impl Reading {
     }
 
     fn comment(&mut self, at: usize, comment: &str) -> Result<(), Malformed> {
-        if let Some(unit) = comment.strip_prefix("Time unit is ") {
+        // `## CPU 3 hit stop tracing, analyzing it ##` (timerlat_aa.c).
+        if let Some((cpu, _)) = comment
+            .trim_start_matches(['#', ' '])
+            .strip_prefix("CPU ")
+            .and_then(|rest| rest.split_once(" hit stop tracing"))
+        {
+            self.stopped = true;
+            self.culprit = self.culprit.or(cpu.parse().ok());
+        } else if comment.starts_with("RTLA ") {
+            if std::mem::replace(&mut self.titled, true) {
+                return Err(second_run(at));
+            }
+        } else if let Some(unit) = comment.strip_prefix("Time unit is ") {
             let unit = match unit.split_ascii_whitespace().next() {
                 Some("microseconds") => Nanos::MICRO,
                 Some("nanoseconds") => Nanos(1),
@@ -90,7 +108,7 @@ impl Reading {
                 }
             };
             if self.unit.replace(unit).is_some() {
-                return Err(Malformed::at(at, "a second histogram: give one run at a time"));
+                return Err(second_run(at));
             }
         } else if let Some(duration) = comment.strip_prefix("Duration:") {
             self.duration = days_and_clock(duration);
@@ -100,8 +118,8 @@ impl Reading {
 
     /// `   IRQ-000   Thr-000   Usr-000`, or `   CPU-000`.
     fn header(&mut self, at: usize, columns: &str) -> Result<(), Malformed> {
-        if !self.columns.is_empty() {
-            return Err(Malformed::at(at, "a second histogram: give one run at a time"));
+        if std::mem::replace(&mut self.headed, true) {
+            return Err(second_run(at));
         }
         for (index, word) in columns.split_ascii_whitespace().enumerate() {
             let unknown = || {
@@ -153,8 +171,11 @@ impl Reading {
     }
 
     fn figures(&mut self, at: usize, name: &str, rest: &str) -> Result<(), Malformed> {
-        if !["over", "count", "min", "avg", "max"].contains(&name) || self.columns.is_empty() {
+        if !["over", "count", "min", "avg", "max"].contains(&name) || !self.headed {
             return Ok(());
+        }
+        if name == "over" && self.over.is_some() {
+            return Err(second_run(at));
         }
         // What has no sample is a dash; means of osnoise have decimals.
         let figure = |word: &str| match (word, name) {
@@ -174,7 +195,9 @@ impl Reading {
         let figures: Vec<f64> =
             rest.split_ascii_whitespace().map(figure).collect::<Result<_, _>>()?;
         let bound = if matches!(name, "over" | "count") { MAX_COUNT } else { MAX_LATENCY };
-        let figures = self.counts(at, figures)?;
+        // Without a column there is nothing, or one zero.
+        let nothing = self.columns.is_empty() && figures.iter().all(|figure| *figure == 0.0);
+        let figures = if nothing { Vec::new() } else { self.counts(at, figures)? };
         if let Some(figure) = figures.iter().find(|figure| **figure > bound as f64) {
             return Err(Malformed::at(at, format!("{figure} is implausible (more than {bound})")));
         }
@@ -208,7 +231,7 @@ impl Reading {
     }
 
     fn recorded(mut self, lines: usize, mut into: Recorded) -> Result<Recorded, Malformed> {
-        if self.columns.is_empty() {
+        if !self.headed {
             return Err(Malformed::at(
                 lines,
                 "there is no row `Index` that names the CPUs: run rtla without --no-header and \
@@ -246,12 +269,37 @@ impl Reading {
             }
         }
         into.threads = self.columns;
+        if into.threads.is_empty() {
+            // Columns are those of CPUs with a sample: none had one.
+            into.threads.push(Thread { name: Some("all CPUs".into()), ..Thread::default() });
+            into.findings.push(nothing_recorded(into.tool, into.duration));
+        }
         if self.stopped {
+            into.stopped = self.culprit.and_then(|cpu| stopped_on(&into.threads, cpu));
+        }
+        if self.stopped && into.stopped.is_none() {
             // What it stopped for is not in the histogram's text; the largest is what it was.
             into.stop_above(Some(0));
         }
         Ok(into)
     }
+}
+
+/// The series of a CPU with its largest latency, and that latency.
+fn stopped_on(threads: &[Thread], cpu: u32) -> Option<(String, u64)> {
+    let own = threads.iter().filter(|thread| thread.cpu == Some(cpu) && thread.cycles() > 0);
+    // Of equal ones the first: the interrupt's latency is part of the thread's.
+    own.rev().max_by_key(|thread| thread.max).map(|thread| (thread.name(), thread.max))
+}
+
+fn nothing_recorded(tool: Tool, duration: Option<Nanos>) -> Finding {
+    let what = match tool {
+        Tool::Osnoise => "no noise above the tool's threshold was recorded",
+        _ => "no latency was recorded",
+    };
+    let time = duration.map_or("not stated".to_owned(), Nanos::readable);
+    Finding::new("nothing-recorded", Severity::Note, "", what)
+        .evidence(format!("duration: {time}; the histogram has no CPU"))
 }
 
 /// `  0 00:00:03`: days, hours, minutes, seconds.

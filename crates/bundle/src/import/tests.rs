@@ -1,6 +1,7 @@
 //! Files that the tools wrote (testdata/README.md), one of the newer layout by its description, and
 //! damaged ones.
 
+mod kinds;
 mod tools;
 
 use super::*;

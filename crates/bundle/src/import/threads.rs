@@ -1,8 +1,8 @@
-//! What cyclictest, cyclicdeadline and signaltest print: status lines (`T: 0 …`), the values of
-//! `-v`, and cyclictest's histogram (`-h`, `-H` and `--histfile`), with every row and a total (up
-//! to rt-tests 2.6) or without rows of zeros (from 2.7).
+//! What cyclictest, cyclicdeadline, signaltest and jitterdebugger print: status lines (`T: 0 …`),
+//! the values of `-v`, and cyclictest's histogram (`-h`, `-H` and `--histfile`), with every row and
+//! a total (up to rt-tests 2.6) or without rows of zeros (from 2.7).
 
-use super::numbers::{number_of, numbers, without_cursor_moves};
+use super::numbers::{Progress, number_of, numbers, second_run, without_cursor_moves};
 use super::recorded::{self, MAX_COUNT, MAX_LATENCY, Recorded, Thread};
 use super::{Malformed, Tool};
 use punctual_core::cpuset::MAX_CPUS;
@@ -32,6 +32,11 @@ struct Reading {
     break_value: Option<u64>,
     /// signaltest's `Thread 0 exceeded trace limit.`
     exceeded: Option<usize>,
+    /// jitterdebugger's `Thread 614 on CPU 0 hit 51 us latency`: the kernel's id, and the latency.
+    hit: Option<(u64, u64)>,
+    nanoseconds: bool,
+    /// How often cyclictest, which does it once, wrote that it keeps CPUs awake.
+    begins: usize,
 }
 
 /// The values of a thread: `       0:      17:      42`, the second number counting its cycles.
@@ -48,15 +53,18 @@ struct Footer {
     numbers: Vec<u64>,
 }
 
-/// `T: 0 ( 7753) P:80 I:1000 C:   2000 Min:     12 Act:   33 Avg:   22 Max:    1529`
+/// `T: 0 ( 7753) P:80 I:1000 C:   2000 Min:     12 Act:   33 Avg:   22 Max:    1529`; of
+/// jitterdebugger `T: 0 (  614) A: 0 C:     13476 Min:         3 Avg:    3.08 Max:        10`.
 struct Status {
     index: usize,
     tid: Option<i32>,
     priority: Option<u8>,
     interval: Option<u64>,
+    /// The CPU that a thread of jitterdebugger is bound to.
+    cpu: Option<u32>,
     cycles: Option<u64>,
     min: Option<i64>,
-    mean: Option<i64>,
+    mean: Option<f64>,
     max: Option<i64>,
 }
 
@@ -73,16 +81,17 @@ pub enum Layout {
 
 /// The tool and the layout that a text looks like.
 pub fn recognize(text: &str) -> Option<(Tool, Layout)> {
-    let lines = || text.lines().map(without_cursor_moves);
-    let status = lines().find_map(|line| line.strip_prefix("T:").and_then(Status::read));
-    // cyclictest names priority and interval, signaltest has no interval and cyclicdeadline no
-    // priority.
+    let mut lines = text.lines().map(without_cursor_moves);
+    let status = lines.find_map(|line| Status::read(line.trim_start().strip_prefix("T:")?));
+    // cyclictest names priority and interval, signaltest has no interval, cyclicdeadline no
+    // priority, and jitterdebugger a CPU instead of both.
     let tool = match &status {
+        Some(status) if status.cpu.is_some() => Tool::Jitterdebugger,
         Some(status) if status.interval.is_none() => Tool::Signaltest,
         Some(status) if status.priority.is_none() => Tool::Cyclicdeadline,
         _ => Tool::Cyclictest,
     };
-    if text.lines().any(|line| line.trim_end() == "# Histogram") {
+    if text.lines().any(|line| line.trim() == "# Histogram") {
         return Some((Tool::Cyclictest, Layout::Histogram));
     }
     let values = text.lines().any(|line| value(line).is_some());
@@ -118,6 +127,7 @@ pub fn parse(
         reading.line(lines, line.trim_end())?;
     }
     let mut recorded = Recorded::of(tool, source(tool, layout));
+    let nanoseconds = nanoseconds || reading.nanoseconds;
     recorded.unit = if nanoseconds { Nanos(1) } else { Nanos::MICRO };
     match layout {
         Layout::Histogram => reading.histogram(lines.max(1), &mut recorded)?,
@@ -129,6 +139,7 @@ pub fn parse(
 fn source(tool: Tool, layout: Layout) -> &'static str {
     match (tool, layout) {
         (Tool::Cyclicdeadline, _) => "cyclicdeadline status lines",
+        (Tool::Jitterdebugger, _) => "jitterdebugger status lines",
         (Tool::Signaltest, Layout::Values) => "signaltest -v",
         (Tool::Signaltest, _) => "signaltest status lines",
         (_, Layout::Histogram) => "cyclictest histogram text",
@@ -140,14 +151,17 @@ fn source(tool: Tool, layout: Layout) -> &'static str {
 impl Reading {
     fn line(&mut self, at: usize, line: &str) -> Result<(), Malformed> {
         let line = without_cursor_moves(line);
+        let line = line.trim_start();
         if let Some(comment) = line.strip_prefix('#') {
             return self.comment(at, comment.trim());
         }
         if let Some(status) = line.strip_prefix("T:") {
-            if let Some(status) = Status::read(status) {
-                self.status.retain(|before| before.index != status.index);
-                self.status.push(status);
-            }
+            return Status::read(status).map_or(Ok(()), |status| self.status(at, status));
+        }
+        if let Some(hit) = line.strip_prefix("Thread ").and_then(hit) {
+            let (tid, latency, nanoseconds) = hit;
+            self.hit = self.hit.or(Some((tid, latency)));
+            self.nanoseconds |= nanoseconds;
             return Ok(());
         }
         if let Some(policy) = line.strip_prefix("policy:").and_then(|rest| rest.split(':').next()) {
@@ -168,6 +182,20 @@ impl Reading {
         }
     }
 
+    /// A status line, which replaces the one before of its thread.
+    fn status(&mut self, at: usize, status: Status) -> Result<(), Malformed> {
+        if self.max.is_some() {
+            // The histogram is the last that the tool prints.
+            return Err(second_run(at));
+        }
+        if let Some(place) = self.status.iter().position(|before| before.index == status.index) {
+            let before = self.status.remove(place);
+            status.progress().follows(&before.progress(), at)?;
+        }
+        self.status.push(status);
+        Ok(())
+    }
+
     /// A value of `-v`. What the tool could not print in time is missing in the count of cycles.
     fn value(
         &mut self,
@@ -182,6 +210,9 @@ impl Reading {
         recorded::bounded(cycle, MAX_COUNT, "the cycle", at)?;
         let values = self.values.entry(index).or_default();
         let expected = values.last_cycle.map_or(0, |last| last + 1);
+        if cycle == 0 && expected > 0 {
+            return Err(second_run(at));
+        }
         let missing = cycle.checked_sub(expected);
         values.missing += missing.ok_or_else(|| {
             Malformed::at(at, format!("cycle {cycle} of thread {index} is out of order"))
@@ -192,6 +223,10 @@ impl Reading {
     }
 
     fn comment(&mut self, at: usize, comment: &str) -> Result<(), Malformed> {
+        if comment.starts_with("/dev/cpu_dma_latency set to") {
+            self.begins += 1;
+            return if self.begins > 1 { Err(second_run(at)) } else { Ok(()) };
+        }
         if comment == "Histogram" {
             return match self.begun.replace(at) {
                 Some(first) => Err(Malformed::at(
@@ -340,12 +375,28 @@ impl Reading {
         let status = self.status.iter().find(|status| status.index == index);
         Thread {
             index,
-            policy: self.policy.clone(),
+            policy: status.map_or(self.policy.clone(), |status| self.policy_of(status)),
+            cpu: status.and_then(|status| status.cpu),
             tid: self.id(index),
             priority: status.and_then(|status| status.priority),
             interval: status.and_then(|status| status.interval),
             ..Thread::default()
         }
+    }
+
+    /// cyclictest's head names one policy, or two where some threads have no priority
+    /// (`fifo/other`); jitterdebugger has SCHED_FIFO alone, and ends where it may not.
+    fn policy_of(&self, status: &Status) -> Option<String> {
+        if status.cpu.is_some() {
+            return Some("fifo".into());
+        }
+        let head = self.policy.as_deref()?;
+        let policy = match head.split_once('/') {
+            Some((_, second)) if status.priority == Some(0) => second,
+            Some((first, _)) => first,
+            None => head,
+        };
+        Some(policy.to_owned())
     }
 
     /// The kernel's id of a thread.
@@ -367,7 +418,7 @@ impl Reading {
         {
             return Some((thread.name(), thread.max));
         }
-        let (id, latency) = self.break_thread.zip(self.break_value)?;
+        let (id, latency) = self.hit.or(self.break_thread.zip(self.break_value))?;
         let listed =
             self.ids.as_ref().and_then(|ids| ids.numbers.iter().position(|listed| *listed == id));
         let of_status =
@@ -452,7 +503,21 @@ fn missing_values(thread: &Thread, missing: u64) -> Finding {
         .remedy("let the tool keep a histogram (cyclictest: -h), which loses nothing")
 }
 
+/// `614 on CPU 0 hit 51 us latency`: the kernel's id, the latency, and whether it is in ns. The CPU
+/// is the number of the thread.
+fn hit(rest: &str) -> Option<(u64, u64, bool)> {
+    let (tid, rest) = rest.split_once(" on CPU ")?;
+    let mut words = rest.split_once(" hit ")?.1.split(' ');
+    let (latency, unit) = (words.next()?.parse().ok()?, words.next()?);
+    Some((tid.parse().ok()?, latency, unit == "ns"))
+}
+
 impl Status {
+    fn progress(&self) -> Progress {
+        let Status { tid, cycles, max, .. } = *self;
+        Progress { tid, cycles, max }
+    }
+
     fn read(line: &str) -> Option<Status> {
         let (index, rest) = line.split_once('(')?;
         let (tid, rest) = rest.split_once(')')?;
@@ -468,9 +533,12 @@ impl Status {
             interval: field(" I:")
                 .and_then(|i| i.parse().ok())
                 .filter(|i| (1..=MAX_LATENCY).contains(i)),
+            cpu: field(" A:")
+                .and_then(|cpu| cpu.parse().ok())
+                .filter(|cpu| (*cpu as usize) < MAX_CPUS),
             cycles: field(" C:").and_then(|c| c.parse().ok()),
             min: signed(" Min:"),
-            mean: signed(" Avg:"),
+            mean: field(" Avg:").and_then(|mean| mean.parse().ok()).filter(|m: &f64| m.is_finite()),
             max: signed(" Max:"),
         })
     }
@@ -490,6 +558,8 @@ impl Status {
             recorded::bounded(value.max(0) as u64, MAX_LATENCY, what, 1)
         };
         let (min, max) = (figure(self.min, "Min")?, figure(self.max, "Max")?);
-        Ok((cycles, min, figure(self.mean, "Avg")? as f64, max))
+        let mean = self.mean.ok_or_else(|| absent("Avg"))?.max(0.0);
+        recorded::bounded(mean as u64, MAX_LATENCY, "Avg", 1)?;
+        Ok((cycles, min, mean, max))
     }
 }

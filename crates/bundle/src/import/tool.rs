@@ -25,11 +25,13 @@ pub enum Tool {
     Timerlat,
     /// The kernel's osnoise tracer.
     Osnoise,
+    /// Wake-up latency of timers, with a thread on each CPU (jitterdebugger 0.1 to 0.3).
+    Jitterdebugger,
 }
 
 impl Tool {
     /// Every tool.
-    pub const ALL: [Tool; 11] = [
+    pub const ALL: [Tool; 12] = [
         Tool::Cyclictest,
         Tool::Cyclicdeadline,
         Tool::Signaltest,
@@ -41,6 +43,7 @@ impl Tool {
         Tool::Hwlatdetect,
         Tool::Timerlat,
         Tool::Osnoise,
+        Tool::Jitterdebugger,
     ];
 
     /// The word for it on the command line.
@@ -57,20 +60,22 @@ impl Tool {
             Tool::Hwlatdetect => "hwlatdetect",
             Tool::Timerlat => "rtla-timerlat",
             Tool::Osnoise => "rtla-osnoise",
+            Tool::Jitterdebugger => "jitterdebugger",
         }
     }
 
     /// The tool with this name; rtla's two also under their own names.
     pub fn from_name(name: &str) -> Option<Tool> {
         let bare = name.strip_prefix("rtla-").unwrap_or(name);
-        Tool::ALL.into_iter().find(|tool| tool.name() == name || tool.kind() == bare)
+        let own_kind = |tool: &Tool| tool.kind() == bare && tool.kind() != "timer";
+        Tool::ALL.into_iter().find(|tool| tool.name() == name || own_kind(tool))
     }
 
-    /// The kind of its series. cyclictest measures what punctual's timer does; all others are kinds
-    /// of their own.
+    /// The kind of its series. cyclictest and jitterdebugger measure what punctual's timer does;
+    /// all others are kinds of their own.
     pub fn kind(self) -> &'static str {
         match self {
-            Tool::Cyclictest => "timer",
+            Tool::Cyclictest | Tool::Jitterdebugger => "timer",
             Tool::Timerlat => "timerlat",
             Tool::Osnoise => "osnoise",
             other => other.name(),
@@ -83,6 +88,7 @@ impl Tool {
             Tool::Cyclictest => "cyclictest: -h",
             Tool::Oslat => "oslat: -b",
             Tool::Timerlat | Tool::Osnoise => "rtla: -E and -b",
+            Tool::Jitterdebugger => "jitterdebugger has one size: keep its samples, -s",
             _ => "this tool has none: cyclictest -h, or punctual itself",
         }
     }
@@ -90,7 +96,10 @@ impl Tool {
     /// Whether `-b` ends a run at the first latency above it (for oslat it is the size of the
     /// histogram).
     pub fn breaks(self) -> bool {
-        !matches!(self, Tool::Oslat | Tool::Hwlatdetect | Tool::Timerlat | Tool::Osnoise)
+        !matches!(
+            self,
+            Tool::Oslat | Tool::Hwlatdetect | Tool::Timerlat | Tool::Osnoise | Tool::Jitterdebugger
+        )
     }
 
     /// Whether its results are those of pairs, a sender and a receiver.

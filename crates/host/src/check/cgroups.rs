@@ -2,7 +2,7 @@
 //! partitions hold.
 
 use crate::environment::{cpu_list, text};
-use crate::files::Files;
+use crate::files::{FileError, Files};
 use punctual_core::{CpuSet, Fact};
 
 /// At most this many children of the root are examined.
@@ -14,51 +14,39 @@ pub struct Cgroups {
     /// Where the cpuset controller is, and which version of cgroups owns it.
     pub cpuset: Fact<(u32, String)>,
     /// Where the cpu controller of version 1 is mounted.
-    pub cpu_v1: Option<String>,
+    pub cpu_v1: Option<Mounted>,
     /// CPUs in partitions of their own: `cpuset.cpus.partition` isolated or root, or version 1
     /// sets outside load balancing.
     pub partitioned: CpuSet,
     /// The file that names them.
     pub partition_evidence: String,
+    /// Why there may be partitions that cannot be seen from here: in a container, only a part of
+    /// the hierarchy is mounted.
+    pub unseen: Option<String>,
 }
 
 impl Cgroups {
     pub fn read(files: &dyn Files) -> Cgroups {
-        let mounts = match files.read("/proc/self/mounts") {
+        let mounts = match Mounts::read(files) {
             Ok(mounts) => mounts,
             Err(why) => return Cgroups::without(why.to_string()),
         };
-        let mount_of = |controller: &str| {
-            let owns = |mount: &&Mount| {
-                mount.kind == "cgroup" && mount.options.split(',').any(|o| o == controller)
+        let cpu_v1 = mounts.v1("cpu");
+        if let Some(mounted) = mounts.v1("cpuset") {
+            let point = mounted.point.clone();
+            let (partitioned, partition_evidence) = match mounts.is_whole(files, &mounted) {
+                true => partitions_v1(files, &point),
+                false => (CpuSet::new(), format!("{point}: `{}`", mounted.root)),
             };
-            mounts
-                .lines()
-                .filter_map(Mount::parse)
-                .find(|mount| owns(&mount))
-                .map(|mount| mount.point)
-        };
-        let cpu_v1 = mount_of("cpu");
-        if let Some(point) = mount_of("cpuset") {
-            let (partitioned, partition_evidence) = partitions_v1(files, &point);
-            return Cgroups {
-                cpuset: Fact::Known((1, point)),
-                cpu_v1,
-                partitioned,
-                partition_evidence,
-            };
+            let unseen = mounts.unseen(files, &mounted);
+            let cpuset = Fact::Known((1, point));
+            return Cgroups { cpuset, cpu_v1, partitioned, partition_evidence, unseen };
         }
-        let v2 = mounts
-            .lines()
-            .filter_map(Mount::parse)
-            .find(|mount| mount.kind == "cgroup2")
-            .map(|mount| mount.point);
-        let Some(point) = v2 else {
-            return Cgroups {
-                cpu_v1,
-                ..Cgroups::without("/proc/self/mounts has neither cgroup2 nor a cpuset".into())
-            };
+        let Some(mounted) = mounts.v2() else {
+            let why = format!("{} has neither cgroup2 nor a cpuset", mounts.path);
+            return Cgroups { cpu_v1, ..Cgroups::without(why) };
         };
+        let point = mounted.point.clone();
         let path = format!("{point}/cgroup.controllers");
         let cpuset = match text(files, &path) {
             Fact::Known(controllers) if controllers.split_whitespace().any(|c| c == "cpuset") => {
@@ -70,7 +58,8 @@ impl Cgroups {
             other => other.map(|_| (2, String::new())),
         };
         let (partitioned, partition_evidence) = partitions_v2(files, &point);
-        Cgroups { cpuset, cpu_v1, partitioned, partition_evidence }
+        let unseen = mounts.unseen(files, &mounted);
+        Cgroups { cpuset, cpu_v1, partitioned, partition_evidence, unseen }
     }
 
     fn without(why: String) -> Cgroups {
@@ -80,8 +69,97 @@ impl Cgroups {
             cpu_v1: None,
             partitioned: CpuSet::new(),
             partition_evidence,
+            unseen: None,
         }
     }
+}
+
+/// A hierarchy of control groups, and which part of it is mounted where.
+#[derive(Clone, Debug)]
+pub struct Mounted {
+    pub point: String,
+    /// The group that the mount point is: `/` for the whole hierarchy, as far as this process's
+    /// namespace shows it.
+    pub root: String,
+    kind: &'static str,
+    options: String,
+}
+
+impl Mounted {
+    /// The directory of a group, as /proc/self/cgroup names it; `None` where it is outside the
+    /// part that is mounted (cgroups(7)).
+    pub fn directory(&self, group: &str) -> Option<String> {
+        let inside = group.strip_prefix(self.root.trim_end_matches('/'))?;
+        let below = inside.is_empty() || inside.starts_with('/');
+        below.then(|| format!("{}{}", self.point, inside.trim_end_matches('/')))
+    }
+}
+
+/// The mounts of control groups.
+struct Mounts {
+    path: &'static str,
+    all: Vec<Mounted>,
+}
+
+impl Mounts {
+    /// /proc/self/mountinfo names the part that is mounted; trees that were captured before it was
+    /// asked for have the other file alone.
+    fn read(files: &dyn Files) -> Result<Mounts, FileError> {
+        let path = "/proc/self/mountinfo";
+        if let Ok(text) = files.read(path) {
+            return Ok(Mounts { path, all: text.lines().filter_map(mount_of_info).collect() });
+        }
+        let path = "/proc/self/mounts";
+        let of_line = |line: &str| {
+            let Mount { point, kind, options } = Mount::parse(line)?;
+            Some(Mounted { point, root: "/".into(), kind: cgroup_kind(&kind)?, options })
+        };
+        let all = files.read(path)?.lines().filter_map(of_line).collect();
+        Ok(Mounts { path, all })
+    }
+
+    fn v1(&self, controller: &str) -> Option<Mounted> {
+        let owns = |mount: &&Mounted| {
+            mount.kind == "cgroup" && mount.options.split(',').any(|o| o == controller)
+        };
+        self.all.iter().find(owns).cloned()
+    }
+
+    fn v2(&self) -> Option<Mounted> {
+        self.all.iter().find(|mount| mount.kind == "cgroup2").cloned()
+    }
+
+    /// Whether a mount point is the root of its hierarchy. Within a namespace every part calls
+    /// itself `/`, but files tell: `release_agent` is in the root of version 1 alone, `cgroup.type`
+    /// of version 2 everywhere else (kernel/cgroup/cgroup-v1.c, cgroup1_base_files; cgroup-v2.rst).
+    fn is_whole(&self, files: &dyn Files, mounted: &Mounted) -> bool {
+        let Mounted { point, root, kind, .. } = mounted;
+        let v1 =
+            || self.path.ends_with("mounts") || files.exists(&format!("{point}/release_agent"));
+        root == "/"
+            && if *kind == "cgroup" { v1() } else { !files.exists(&format!("{point}/cgroup.type")) }
+    }
+
+    fn unseen(&self, files: &dyn Files, mounted: &Mounted) -> Option<String> {
+        let Mounted { point, root, .. } = mounted;
+        let why =
+            || format!("{}: only a part of the groups, `{root}`, is mounted at {point}", self.path);
+        (!self.is_whole(files, mounted)).then(why)
+    }
+}
+
+fn cgroup_kind(kind: &str) -> Option<&'static str> {
+    ["cgroup", "cgroup2"].into_iter().find(|known| *known == kind)
+}
+
+/// `36 35 0:31 ROOT POINT OPTIONS … - KIND SOURCE OPTIONS` (proc_pid_mountinfo(5)).
+fn mount_of_info(line: &str) -> Option<Mounted> {
+    let (mount, file_system) = line.split_once(" - ")?;
+    let mut words = mount.split(' ').skip(3);
+    let (root, point) = (unescape(words.next()?), unescape(words.next()?));
+    let mut words = file_system.split(' ');
+    let kind = cgroup_kind(words.next()?)?;
+    Some(Mounted { point, root, kind, options: words.nth(1)?.to_owned() })
 }
 
 /// A line of /proc/self/mounts (fstab(5)).

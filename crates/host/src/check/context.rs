@@ -1,10 +1,12 @@
 //! The input of the rules.
 
 use super::cgroups::Cgroups;
-use super::outcome::{Fix, Outcome, not_applicable, unknown};
+use super::outcome::{Fix, Outcome, format_evidence, not_applicable, unknown};
 use super::process::Process;
 use super::tasks::{self, Task};
-use crate::environment::{CommandLine, CpuInfo, Environment, KernelConfig, capture};
+use crate::environment::{
+    BootList, CommandLine, CpuInfo, Environment, KernelConfig, ListReader, capture,
+};
 use crate::files::Files;
 use punctual_core::{CpuSet, Fact};
 use std::cell::OnceCell;
@@ -151,22 +153,44 @@ impl<'a> Context<'a> {
         known(self.tasks.get_or_init(|| tasks::read(self.files))).map(Vec::as_slice)
     }
 
-    /// Whether this is an x86; only its /proc/cpuinfo has a vendor (arch/x86/kernel/cpu/proc.c).
-    pub fn is_x86(&self) -> Result<bool, Outcome> {
-        match (&self.environment.machine.vendor, &self.environment.machine.cpu_model) {
-            (Fact::Known(_), _) => Ok(true),
-            (_, Fact::Known(_)) => Ok(false),
-            (vendor, _) => Err(unknown(reason(vendor))),
-        }
+    /// Ends a rule that is about x86 alone. The kernel names its architecture since Linux 6.1;
+    /// before, only an x86 has a vendor in /proc/cpuinfo (arch/x86/kernel/cpu/proc.c), and arm64
+    /// and riscv64 have lines of their own.
+    pub fn only_x86(&self) -> Result<(), Outcome> {
+        let (kernel, machine) = (&self.environment.kernel, &self.environment.machine);
+        let evidence = match (&kernel.architecture, &machine.vendor, &machine.cpu_model) {
+            (Fact::Known(name), ..) if is_x86(name) => return Ok(()),
+            (Fact::Known(name), ..) => format_evidence("/proc/sys/kernel/arch", name),
+            (_, Fact::Known(_), _) => return Ok(()),
+            (_, _, Fact::Known(model)) => {
+                format!("/proc/cpuinfo has no vendor_id; the processor is `{model}`")
+            }
+            (_, vendor, _) => return Err(unknown(reason(vendor))),
+        };
+        Err(not_applicable("this is not an x86", evidence))
     }
 
-    /// Ends a rule that is about x86 alone.
-    pub fn only_x86(&self) -> Result<(), Outcome> {
-        if self.is_x86()? {
-            Ok(())
-        } else {
-            Err(not_applicable("this is not an x86", "/proc/cpuinfo has no vendor_id"))
-        }
+    /// Whether the architecture is known to be another than x86.
+    pub fn is_no_x86(&self) -> bool {
+        self.only_x86().is_err_and(|outcome| !outcome.applies)
+    }
+
+    /// The CPUs that may be set apart: those for real time, where others remain. No remedy sets
+    /// all apart, or the ones that nobody chose.
+    pub fn to_isolate(&self) -> Option<&CpuSet> {
+        let others = self.housekeeping().is_ok_and(|rest| !rest.is_empty());
+        Some(&self.cpus).filter(|cpus| self.chosen != Chosen::All && others && !cpus.is_empty())
+    }
+
+    /// To make a partition of them.
+    pub fn isolate(&self) -> Option<Fix> {
+        self.to_isolate().map(|cpus| Fix::by_hand(format!("punctual isolate create {cpus}")))
+    }
+
+    /// Reads a list of CPUs of the command line as this kernel does.
+    pub fn boot_list(&self, list: &str) -> BootList {
+        let possible = self.environment.topology.possible.known();
+        ListReader { release: self.environment.kernel.numbers(), possible }.read(list)
     }
 
     /// Whether this is known to be a guest.
@@ -226,9 +250,14 @@ pub fn reason<T>(fact: &Fact<T>) -> String {
 
 /// A number, or the end of the rule.
 pub fn as_number(path: &str, text: &str) -> Result<i64, Outcome> {
-    text.trim().parse().map_err(|_| {
-        unknown(format!("{}, not a number", super::outcome::format_evidence(path, text)))
-    })
+    text.trim()
+        .parse()
+        .map_err(|_| unknown(format!("{}, not a number", format_evidence(path, text))))
+}
+
+/// The names of uname(2): `x86_64`, `i686`.
+fn is_x86(architecture: &str) -> bool {
+    architecture == "x86_64" || architecture.starts_with('i') && architecture.ends_with("86")
 }
 
 /// A CPU mask, or the end of the rule.

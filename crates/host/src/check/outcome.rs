@@ -112,6 +112,10 @@ impl Outcome {
         self.fix = Some(fix);
         self
     }
+    /// With a remedy, where there is one.
+    pub fn fix_by(self, fix: Option<Fix>) -> Outcome {
+        Outcome { fix, ..self }
+    }
     /// As a result, for the end of a rule.
     pub fn conclude(self) -> Conclusion {
         Ok(self)

@@ -1,6 +1,7 @@
 //! Tests over all rules. The cases of each rule are in `tests/cases.rs`.
 
 mod cases;
+mod changes;
 mod document;
 mod hostile;
 mod hosts;

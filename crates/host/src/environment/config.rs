@@ -12,7 +12,7 @@ const MAX_CONFIG: u64 = 4 << 20;
 
 /// Options that bear on latency or on what can be traced. Kept in the bundle; the rules ask for no
 /// others.
-pub const OPTIONS: [&str; 65] = [
+pub const OPTIONS: [&str; 66] = [
     "BPF_SYSCALL",
     "COMPACTION",
     "CPUSETS",
@@ -67,6 +67,7 @@ pub const OPTIONS: [&str; 65] = [
     "PROVE_LOCKING",
     "PROVE_RCU",
     "RCU_NOCB_CPU",
+    "RCU_NOCB_CPU_DEFAULT_ALL",
     "RT_GROUP_SCHED",
     "SCHEDSTATS",
     "SCHED_SMT",

@@ -72,41 +72,59 @@ impl CommandLine {
         words.into_iter().filter(|word| !word.is_empty()).take_while(|word| word != "--").collect()
     }
 
-    /// The value of the last `name=value`, as the kernel takes it; `Some("")` for the bare word.
-    /// The kernel holds `-` and `_` for the same (kernel/params.c, parameqn).
-    pub fn value(&self, name: &str) -> Option<String> {
+    /// The values of all `name=value`, in order; the empty one for the bare word. The kernel holds
+    /// `-` and `_` for the same (kernel/params.c, parameqn), and hands each to the parameter's
+    /// function: what becomes of several is that function's matter.
+    pub fn values(&self, name: &str) -> Vec<String> {
         let same = |word: &str| word.replace('-', "_") == name.replace('-', "_");
         let value = |word: &String| match word.split_once('=') {
             Some((key, value)) => same(key).then(|| value.to_owned()),
             None => same(word).then(String::new),
         };
-        self.words().iter().filter_map(value).next_back()
+        self.words().iter().filter_map(value).collect()
+    }
+
+    /// The last of them, for parameters whose function replaces what was there.
+    pub fn value(&self, name: &str) -> Option<String> {
+        self.values(name).pop()
     }
 
     /// Whether the parameter is there at all.
     pub fn has(&self, name: &str) -> bool {
         self.value(name).is_some()
     }
-
-    /// The CPUs that a parameter names, flags before the list (`isolcpus=managed_irq,domain,2-3`)
-    /// left out. `Err` with the value where it is no list that is understood here (`all`, `N`,
-    /// groups like `0-31:1/2`).
-    pub fn cpus(&self, name: &str) -> Option<Result<CpuSet, String>> {
-        let value = self.value(name)?;
-        let list: Vec<&str> = value.split(',').skip_while(|part| is_flag(part)).collect();
-        Some(list.join(",").parse().map_err(|_| clip(&value)))
-    }
-
-    /// The flags before the list of a parameter: `managed_irq`, `domain`.
-    pub fn flags(&self, name: &str) -> Vec<String> {
-        let value = self.value(name).unwrap_or_default();
-        value.split(',').take_while(|part| is_flag(part)).map(clip).collect()
-    }
 }
 
-/// The flags of `isolcpus=` (kernel/sched/isolation.c, housekeeping_isolcpus_setup).
-fn is_flag(part: &str) -> bool {
-    ["nohz", "domain", "managed_irq"].contains(&part)
+/// A value of `isolcpus=`: what it asks for, and for which CPUs (kernel/sched/isolation.c,
+/// housekeeping_isolcpus_setup).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IsolCpus {
+    /// The words before the list, unknown ones too: the kernel skips them, since Linux 5.8.
+    pub flags: Vec<String>,
+    /// The list.
+    pub list: String,
+}
+
+impl IsolCpus {
+    /// Divides a value. The kernel takes every part that begins with a letter for a flag: also
+    /// `all` and `N`.
+    pub fn read(value: &str) -> IsolCpus {
+        let is_flag = |part: &&str| part.starts_with(|c: char| c.is_ascii_alphabetic());
+        let flags: Vec<String> = value.split(',').take_while(is_flag).map(clip).collect();
+        let list = value.split(',').skip(flags.len()).collect::<Vec<_>>().join(",");
+        IsolCpus { flags, list }
+    }
+
+    /// Whether a flag is there.
+    pub fn has(&self, flag: &str) -> bool {
+        self.flags.iter().any(|known| known == flag)
+    }
+
+    /// Whether it takes CPUs out of the scheduler's domains: the default where no known flag
+    /// stands.
+    pub fn isolates(&self) -> bool {
+        self.has("domain") || !self.has("nohz") && !self.has("managed_irq")
+    }
 }
 
 /// How the kernel's timers run.
@@ -194,14 +212,24 @@ mod tests {
             "the last one wins, and init's words do not count"
         );
         assert_eq!(line.value("dyndbg"), Some("file a +p".into()));
-        assert_eq!(line.cpus("isolcpus"), Some(Ok("2-3".parse().unwrap())));
-        assert_eq!(line.flags("isolcpus"), ["managed_irq", "domain"]);
-        assert_eq!(line.cpus("irqaffinity"), None);
+        assert_eq!(line.values("nohz_full"), ["1", "2"]);
+        assert!(!line.has("irqaffinity"));
+    }
+
+    #[test]
+    fn flags_of_isolcpus_stand_before_the_list() {
+        let read = |value: &str| {
+            let read = IsolCpus::read(value);
+            (read.flags.join(" "), read.list.clone(), read.isolates())
+        };
         assert_eq!(
-            CommandLine("nohz_full=1-3:1/2".into()).cpus("nohz_full"),
-            Some(Err("1-3:1/2".into()))
+            read("managed_irq,domain,2-3"),
+            ("managed_irq domain".into(), "2-3".into(), true)
         );
-        assert_eq!(CommandLine("rcu_nocbs=all".into()).cpus("rcu_nocbs"), Some(Err("all".into())));
+        assert_eq!(read("2,3"), (String::new(), "2,3".into(), true));
+        assert_eq!(read("nohz,1-N"), ("nohz".into(), "1-N".into(), false));
+        assert_eq!(read("other,2"), ("other".into(), "2".into(), true));
+        assert_eq!(read("all"), ("all".into(), String::new(), true));
     }
 
     #[test]

@@ -25,7 +25,8 @@ impl fmt::Display for Bytes {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
-    /// `AMD EPYC …`; on arm64, where /proc/cpuinfo has no name, implementer and part.
+    /// `AMD EPYC …`; on arm64, where /proc/cpuinfo has no name, implementer and part; on riscv64
+    /// `sifive,u74-mc`, or the extensions.
     pub cpu_model: Fact<String>,
     /// `GenuineIntel`, `AuthenticAMD`.
     pub vendor: Fact<String>,
@@ -76,11 +77,7 @@ impl Machine {
         };
         let flags = field(&["flags"]);
         Machine {
-            cpu_model: cpu_model(
-                &field(&["model name"]),
-                &field(&["CPU implementer"]),
-                &field(&["CPU part"]),
-            ),
+            cpu_model: cpu_model(field),
             vendor: field(&["vendor_id"]),
             microcode: field(&["microcode"]),
             board: board(files),
@@ -98,13 +95,16 @@ fn first_field(text: &str, name: &str) -> Option<String> {
         .map(|(_, v)| clip(v.trim()))
 }
 
-/// arm64 gives two numbers instead of a name (arch/arm64/kernel/cpuinfo.c).
-fn cpu_model(name: &Fact<String>, implementer: &Fact<String>, part: &Fact<String>) -> Fact<String> {
-    match (name, implementer, part) {
-        (Fact::Unavailable(_), Fact::Known(implementer), Fact::Known(part)) => {
+/// arm64 gives two numbers instead of a name (arch/arm64/kernel/cpuinfo.c), riscv64 its extensions
+/// and, with a device tree, the core's name (arch/riscv/kernel/cpu.c).
+fn cpu_model(field: impl Fn(&[&str]) -> Fact<String>) -> Fact<String> {
+    let name = field(&["model name"]);
+    match (&name, field(&["CPU implementer"]), field(&["CPU part"]), field(&["uarch", "isa"])) {
+        (Fact::Unavailable(_), Fact::Known(implementer), Fact::Known(part), _) => {
             Fact::Known(format!("implementer {implementer}, part {part}"))
         }
-        _ => name.clone(),
+        (Fact::Unavailable(_), _, _, Fact::Known(core)) => Fact::Known(core),
+        _ => name,
     }
 }
 
@@ -189,12 +189,13 @@ fn hypervisor_name(files: &dyn Files) -> Option<(String, String)> {
     if let Fact::Known(value) = text(files, "/sys/hypervisor/type") {
         return Some(found("/sys/hypervisor/type", &value));
     }
-    // Documentation/devicetree/bindings/arm/xen.txt; QEMU's -M virt calls itself linux,dummy-virt.
+    // Documentation/devicetree/bindings/arm/xen.txt; QEMU's -M virt calls itself linux,dummy-virt
+    // on arm64 and riscv-virtio on riscv64 (hw/arm/virt.c, hw/riscv/virt.c).
     if let Fact::Known(value) = text(files, "/proc/device-tree/hypervisor/compatible") {
         return Some(found("/proc/device-tree/hypervisor/compatible", &value));
     }
     if let Fact::Known(value) = text(files, "/proc/device-tree/compatible")
-        && value.contains("linux,dummy-virt")
+        && ["linux,dummy-virt", "riscv-virtio"].iter().any(|machine| value.contains(machine))
     {
         return Some(found("/proc/device-tree/compatible", &value));
     }

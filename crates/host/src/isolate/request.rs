@@ -1,6 +1,7 @@
 //! The request: which CPUs, under which names, without which tweaks.
 
 use super::Refusal;
+use crate::files::Files;
 use punctual_core::CpuSet;
 use punctual_core::cpuset::CpuSetError;
 
@@ -101,9 +102,31 @@ pub fn parse_cpus(text: &str) -> Result<CpuSet, CpuSetError> {
     }
 }
 
+/// The same, with `N` for the last CPU that is present: `2-N`. The kernel's own `N` is the last of
+/// its mask, which may be one that the machine does not have.
+pub fn parse_cpus_on(files: &dyn Files, text: &str) -> Result<CpuSet, CpuSetError> {
+    let present = || files.read_trimmed("/sys/devices/system/cpu/present").ok()?.parse().ok();
+    let last = |present: CpuSet| present.iter().last();
+    match text.contains('N').then(present).flatten().and_then(last) {
+        Some(last) => parse_cpus(&with_last(text, last)),
+        None => parse_cpus(text),
+    }
+}
+
+/// Each number that is `N` replaced.
+fn with_last(text: &str, last: usize) -> String {
+    let number = |number: &str| match number.trim() {
+        "N" => last.to_string(),
+        _ => number.to_owned(),
+    };
+    let range = |part: &str| part.split('-').map(number).collect::<Vec<_>>().join("-");
+    text.split(',').map(range).collect::<Vec<_>>().join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::testing::FakeFiles;
     use proptest::prelude::*;
 
     #[test]
@@ -116,6 +139,22 @@ mod tests {
         );
         assert!(parse_cpus("c").is_err(), "hexadecimal needs its 0x");
         assert!(parse_cpus("all").is_err());
+    }
+
+    #[test]
+    fn n_is_the_last_present_cpu() {
+        let files = FakeFiles::new().with("/sys/devices/system/cpu/present", "0-3\n");
+        let list = |text: &str| parse_cpus_on(&files, text).map(|cpus| cpus.to_string());
+        assert_eq!(
+            [list("N"), list("1-N"), list("0,2-N")].map(Result::unwrap),
+            ["3", "1-3", "0,2-3"]
+        );
+        assert_eq!(list("0-1").unwrap(), "0-1");
+        assert!(list("2N").is_err() && list("N-1").is_err() && list("n").is_err());
+        assert!(
+            parse_cpus_on(&FakeFiles::new(), "1-N").is_err(),
+            "which CPUs there are is not known"
+        );
     }
 
     #[test]

@@ -94,5 +94,10 @@ pub fn show_options_of(bundle: &Bundle) -> ShowOptions {
 
 /// How standard output wants to be written to.
 pub fn show_options() -> ShowOptions {
-    ShowOptions { width: output::width(), color: colored(&io::stdout()), ..ShowOptions::default() }
+    ShowOptions {
+        width: output::width(),
+        whole: output::terminal_size(io::stdout()).is_none(),
+        color: colored(&io::stdout()),
+        ..ShowOptions::default()
+    }
 }

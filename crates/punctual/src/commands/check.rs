@@ -7,7 +7,7 @@ use punctual_core::CpuSet;
 use punctual_core::words::{nearest, suggestion};
 use punctual_host::check::{self, Context, RuleResult, Verdict};
 use punctual_host::files::{Files, Root};
-use punctual_host::isolate::{check_rights, parse_cpus};
+use punctual_host::isolate::{check_rights, parse_cpus_on};
 use punctual_host::journal::{Directory, Effect, Journal, RequestedWrite, StepResult};
 use punctual_report::format::plain;
 use punctual_report::terminal::{self, CheckRule};
@@ -23,8 +23,8 @@ use punctual_report::terminal::{self, CheckRule};
                         --dry-run\n  punctual check --explain rt-throttling\n  punctual check \
                         --fail-on bad")]
 pub struct Args {
-    /// The real-time CPUs: a list, or a mask starting with `0x` [default: isolated CPUs; if there
-    /// are none, all]
+    /// The real-time CPUs: a list, in which `N` is the last CPU, or a mask starting with `0x`
+    /// [default: isolated CPUs; if there are none, all]
     #[arg(long, value_name = "LIST")]
     cpus: Option<String>,
     /// Apply the fixes that are possible at run time
@@ -78,7 +78,7 @@ fn explain(rule: &str) -> Ending {
 /// have is a mistake.
 fn cpus(files: &Root, text: Option<&str>) -> Result<Option<CpuSet>, Failure> {
     let Some(text) = text else { return Ok(None) };
-    let cpus = parse_cpus(text).map_err(Failure::refused)?;
+    let cpus = parse_cpus_on(files, text).map_err(Failure::refused)?;
     if cpus.is_empty() {
         return Err(Failure::refused("--cpus is empty"));
     }

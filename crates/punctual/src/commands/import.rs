@@ -18,9 +18,10 @@ use std::path::{Path, PathBuf};
                         punctual import hist.txt\n  punctual import --from svsematest \
                         output.txt\n\nRecognised by content: cyclictest (JSON, histogram, -v, \
                         status lines), cyclicdeadline, signaltest, ptsematest, svsematest, \
-                        pmqtest, sigwaittest, oslat (JSON and text), hwlatdetect, and what `rtla \
-                        timerlat hist` and `rtla osnoise hist` print; and traces of other tools \
-                        (docs/traces.md), of which the cycles are found.")]
+                        pmqtest, sigwaittest, oslat (JSON and text), hwlatdetect, jitterdebugger \
+                        (results.json, samples.raw, status lines), and what `rtla timerlat hist` \
+                        and `rtla osnoise hist` print, one run at a time; and traces of other \
+                        tools (docs/traces.md), of which the cycles are found.")]
 pub struct Args {
     /// The output file of the other tool, or a bundle with a recording, of which the cycles are
     /// found

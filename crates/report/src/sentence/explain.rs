@@ -117,13 +117,14 @@ pub fn wake_ups(explanation: &Explanation, names: &Names, events: &[Event]) -> V
     let line = |step: &WakeUp| {
         let event = events.get(step.evidence)?;
         let waited = step.waited.map(|time| format!(" for {} µs", micros(time)));
+        let task = |tid| task(tid, prio_at(events, step.evidence, tid), names);
         let by = match step.by {
-            Waker::Task(tid) => task(tid, None, names),
+            Waker::Task(tid) => task(tid),
             Waker::Interrupt(_) => format!("the interrupt {}", plain(&step.by.name(names))),
         };
         Some(format!(
             "{} {}{}, until {by} woke it at {} µs ({}, CPU {}){}",
-            task(step.task, None, names),
+            task(step.task),
             waited_for(step.wait),
             waited.unwrap_or_default(),
             micros(step.at - due),
@@ -211,11 +212,43 @@ pub fn task(tid: Tid, prio: Option<i16>, names: &Names) -> String {
     if tid == Tid::IDLE {
         return name;
     }
-    let known = names.tasks.get(&tid).and_then(|task| task.scheduling.as_deref()).map(plain);
+    // The policy that is stored was read once; the event's priority is that of its instant, and
+    // wins where they differ.
+    let known = names.tasks.get(&tid).and_then(|task| task.scheduling.as_deref());
+    let known = known.filter(|known| prio.is_none_or(|prio| agrees(known, prio))).map(plain);
     match known.or_else(|| prio.map(scheduling)) {
         Some(scheduling) => format!("{name} ({scheduling})"),
         None => name,
     }
+}
+
+/// Whether a policy in words can have the kernel's `prio`.
+fn agrees(scheduling: &str, prio: i16) -> bool {
+    let is = |policies: &[&str]| policies.iter().any(|policy| scheduling.starts_with(policy));
+    let last = || scheduling.split_whitespace().next_back().and_then(|word| word.parse().ok());
+    match prio {
+        ..0 => is(&["SCHED_DEADLINE"]),
+        0..100 => is(&["SCHED_FIFO", "SCHED_RR"]) && last() == Some(99 - prio),
+        _ if scheduling.contains("nice") => last() == Some(prio - 120),
+        _ => {
+            !is(&["SCHED_FIFO", "SCHED_RR", "SCHED_DEADLINE"])
+                && (prio == 120 || is(&["SCHED_IDLE"]))
+        }
+    }
+}
+
+/// The priority of a task when an event happened, by the last event up to it that states it.
+fn prio_at(events: &[Event], place: usize, tid: Tid) -> Option<i16> {
+    events.get(..=place)?.iter().rev().find_map(|event| match event.what {
+        EventKind::Switch { next, next_prio, .. } if next == tid => Some(next_prio),
+        EventKind::Switch { prev_prio, .. } if event.tid == tid => Some(prev_prio),
+        EventKind::Waking { task, prio, .. } | EventKind::Wakeup { task, prio, .. }
+            if task == tid =>
+        {
+            Some(prio)
+        }
+        _ => None,
+    })
 }
 
 /// The policy of the kernel's `prio`: SCHED_FIFO and SCHED_RR share their numbers
@@ -300,7 +333,7 @@ impl Describer<'_> {
                 "{}, of lower priority than the thread, ran{on} and kept {}, which held the lock, \
                  from running: a priority inversion",
                 task(by),
-                self::task(holder, None, self.names)
+                self.holder(part, holder)
             ),
             Cause::Io { device } => format!(
                 "it waited for {}{}",
@@ -391,13 +424,20 @@ impl Describer<'_> {
         }
     }
 
+    /// Who held a lock, with the priority that it had by the last of the evidence.
+    fn holder(&self, part: &Part, holder: Tid) -> String {
+        let last = part.evidence.iter().max();
+        let prio = last.and_then(|place| prio_at(self.events, *place, holder));
+        task(holder, prio, self.names)
+    }
+
     fn lock(&self, part: &Part, holder: Option<Tid>, kernel: bool) -> String {
         let lock = if kernel { "a lock in the kernel" } else { "a lock (futex)" };
         match holder {
             Some(holder) => {
                 format!(
                     "it waited for {lock} that {} held{}",
-                    task(holder, None, self.names),
+                    self.holder(part, holder),
                     self.meanwhile(part)
                 )
             }
@@ -537,5 +577,54 @@ fn size(bytes: u32) -> String {
         format!("{} KiB", format::count(u64::from(bytes / 1024)))
     } else {
         counted(u64::from(bytes), "byte")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::event::{TaskName, TaskState};
+
+    const THREAD: Tid = Tid(7);
+
+    fn names(scheduling: Option<&str>) -> Names {
+        let scheduling = scheduling.map(str::to_owned);
+        let name = TaskName { process: 7, comm: "worker".into(), scheduling };
+        Names { tasks: [(THREAD, name)].into(), ..Names::default() }
+    }
+
+    #[test]
+    fn the_priority_of_an_event_wins_over_a_stored_policy() {
+        let shown = |stored, prio| task(THREAD, prio, &names(stored));
+        // 99 - 80: the thread became real-time after its policy was read, or inherits.
+        assert_eq!(shown(Some("SCHED_OTHER"), Some(19)), "worker (real-time priority 80)");
+        assert_eq!(shown(Some("SCHED_FIFO 80"), Some(19)), "worker (SCHED_FIFO 80)");
+        assert_eq!(shown(Some("SCHED_RR 80"), Some(19)), "worker (SCHED_RR 80)");
+        assert_eq!(shown(Some("SCHED_FIFO 40"), Some(19)), "worker (real-time priority 80)");
+        assert_eq!(shown(Some("SCHED_FIFO 80"), Some(120)), "worker (SCHED_OTHER)");
+        assert_eq!(shown(Some("SCHED_BATCH"), Some(120)), "worker (SCHED_BATCH)");
+        assert_eq!(shown(Some("SCHED_OTHER nice 5"), Some(125)), "worker (SCHED_OTHER nice 5)");
+        assert_eq!(shown(Some("SCHED_OTHER"), None), "worker (SCHED_OTHER)");
+        assert_eq!(shown(None, None), "worker");
+    }
+
+    #[test]
+    fn a_step_of_a_chain_has_the_priority_of_its_instant() {
+        let event = |tid, what| Event { at: MonotonicNs(0), cpu: 0, tid, what };
+        let switch = |prev_prio, next, next_prio| EventKind::Switch {
+            prev_prio,
+            prev_state: TaskState::Sleeping,
+            next,
+            next_prio,
+        };
+        let events = [
+            event(Tid(1), switch(120, THREAD, 120)),
+            event(THREAD, switch(19, Tid(1), 120)),
+            event(Tid(1), EventKind::Waking { task: THREAD, prio: 19, target: 0 }),
+            event(Tid(1), switch(120, THREAD, 49)),
+        ];
+        let prio = |place| prio_at(&events, place, THREAD);
+        assert_eq!([prio(0), prio(1), prio(2), prio(3)], [Some(120), Some(19), Some(19), Some(49)]);
+        assert_eq!((prio(9), prio_at(&events, 2, Tid(5))), (None, None));
     }
 }

@@ -68,7 +68,7 @@ impl Verdict {
     }
 
     /// Whether there is something to do, or to find out.
-    fn is_open(self) -> bool {
+    pub fn is_open(self) -> bool {
         !matches!(self, Verdict::Good | Verdict::NotApplicable)
     }
 }
@@ -91,12 +91,14 @@ impl Rule {
         }
     }
 
-    /// What is the case, and where that was seen.
-    pub fn result(&self) -> String {
-        match self.applies && !self.evidence.is_empty() {
-            true => format!("{}: {}", self.message, self.evidence),
-            false => self.message.clone(),
-        }
+    /// What is the case.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Where that was seen.
+    pub fn evidence(&self) -> Option<&str> {
+        Some(self.evidence.as_str()).filter(|evidence| self.applies && !evidence.is_empty())
     }
 
     /// Why it matters, where there is something to do.

@@ -1,5 +1,6 @@
-//! The results of the checks of a system: what is right briefly, what is not with its reason and
-//! its fix. Sentences wrap, so that each rule is a paragraph.
+//! The results of the checks of a system: how many of each verdict, then what to do, the worst
+//! first, and at the end the names of what is right. Sentences wrap, so that each rule that is open
+//! is a paragraph.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
@@ -7,38 +8,63 @@ use crate::format;
 use crate::tables::checks::{Rule, Verdict};
 use std::collections::BTreeSet;
 
-/// All checks by group, and at the end how many of each verdict.
+/// All checks: the summary and what is open, then what is not, folded by group.
 pub fn checks(rules: &[Rule], options: &ShowOptions) -> String {
     let mut out = Page::new(options);
-    let widths = rules.iter().map(|rule| format::width_of(&format::plain(&rule.id)));
-    let width = widths.max().unwrap_or(0).min(32);
-    let mut seen = BTreeSet::new();
-    for group in rules.iter().map(|rule| &rule.group).filter(|group| seen.insert(*group)) {
-        out.heading(&format::plain(group));
-        let of_group = rules.iter().filter(|rule| rule.group == *group);
-        of_group.for_each(|rule| write_rule(&mut out, rule, width));
-    }
-    out.gap();
     let counts = Verdict::ALL.iter().filter_map(|verdict| count(&out, rules, *verdict));
     let line = counts.collect::<Vec<String>>().join(", ");
     out.line(&line);
+    let open = |rule: &&Rule| rule.verdict().is_open();
+    let mut to_do: Vec<&Rule> = rules.iter().filter(open).collect();
+    // Stable: rules of one verdict stay in the order of their groups.
+    to_do.sort_by_key(|rule| rule.verdict());
+    if !to_do.is_empty() {
+        out.heading("what to do");
+        to_do.iter().for_each(|rule| write_open(&mut out, rule));
+    }
+    for verdict in Verdict::ALL.into_iter().filter(|verdict| !verdict.is_open()) {
+        write_folded(&mut out, rules, verdict);
+    }
     out.finish()
 }
 
-fn write_rule(out: &mut Page, rule: &Rule, width: usize) {
+/// A rule that is not content: what is the case and where that was seen, why it matters, and what
+/// to do.
+fn write_open(out: &mut Page, rule: &Rule) {
     let (tone, mark, word) = rule.verdict().look();
-    let mark = out.either(mark.to_owned(), format!("{word:<14}"));
-    let id = format::clipped(&rule.id, width, out.options.ascii);
-    let space = " ".repeat(width.saturating_sub(format::width_of(&id)));
-    let begin = format!("  {} {id}{space}  ", out.paint(tone, &mark));
-    let hang = " ".repeat(2 + format::width_of(&mark) + 1 + width + 2);
-    out.paragraph(&begin, &hang, Tone::Plain, &format::plain(&rule.result()));
+    let mark = out.either(mark.to_owned(), format!("{word}:"));
+    let id = out.paint(Tone::Strong, &format::plain(&rule.id));
+    let begin = format!("  {} {id}  ", out.paint(tone, &mark));
+    let hang = "      ";
+    out.paragraph(&begin, hang, Tone::Plain, &format::plain(rule.message()));
+    if let Some(evidence) = rule.evidence() {
+        out.paragraph(hang, hang, Tone::Faint, &format::plain(evidence));
+    }
     if let Some(why) = rule.why() {
-        out.paragraph(&hang, &hang, Tone::Faint, &format::plain(why));
+        out.paragraph(hang, hang, Tone::Faint, &format::plain(why));
     }
     if let Some(fix) = rule.fix() {
         let arrow = format!("{hang}{}", out.either("→ ", "> "));
         out.paragraph(&arrow, &format!("{hang}  "), Tone::Good, &format::plain(fix));
+    }
+}
+
+/// Rules that need nothing: their names, a paragraph a group.
+fn write_folded(out: &mut Page, rules: &[Rule], verdict: Verdict) {
+    let those: Vec<&Rule> = rules.iter().filter(|rule| rule.verdict() == verdict).collect();
+    if those.is_empty() {
+        return;
+    }
+    let (_, mark, word) = verdict.look();
+    let mark = out.either(format!("{mark} "), String::new());
+    let heading = format!("{mark}{} {word} (evidence of each: --json)", those.len());
+    out.heading(&heading);
+    let mut seen = BTreeSet::new();
+    for group in those.iter().map(|rule| &rule.group).filter(|group| seen.insert(*group)) {
+        let names = those.iter().filter(|rule| rule.group == *group).map(|rule| rule.id.as_str());
+        let names = names.collect::<Vec<_>>().join(", ");
+        let text = format!("{}: {}", format::plain(group), format::plain(&names));
+        out.paragraph("  ", "    ", Tone::Faint, &text);
     }
 }
 

@@ -84,7 +84,8 @@ impl<'a> Page<'a> {
     /// A paragraph wrapped at the width; `first` begins it, `hang` its further lines. Walls of text
     /// are cut.
     pub fn paragraph(&mut self, first: &str, hang: &str, tone: Tone, text: &str) {
-        let text = &format::clipped(text, PARAGRAPH, self.options.ascii);
+        let most = if self.options.whole { usize::MAX } else { PARAGRAPH };
+        let text = &format::clipped(text, most, self.options.ascii);
         if TIMES.iter().any(|unit| text.contains(unit)) {
             self.unmarked.set(true);
         }

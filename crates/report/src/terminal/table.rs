@@ -36,7 +36,8 @@ pub fn body(out: &mut Page, table: &Table) -> Vec<String> {
             .push(row.iter().zip(&columns).map(|(cell, column)| draw(out, column, cell)).collect());
         drawn.extend(beside(out, table, row));
     }
-    let hidden = hide(out, &mut columns, &mut drawn);
+    let kept = identity_and_results(&rows);
+    let hidden = hide(out, kept, &mut columns, &mut drawn);
     let widths = shrink(out, &columns, &mut drawn);
     lines(out, &columns, &drawn, &widths);
     let faint = |out: &mut Page, text: &str| out.paragraph("  ", "  ", Tone::Faint, text);
@@ -110,7 +111,7 @@ fn draw(out: &Page, column: &Column, cell: &Cell) -> Drawn {
         (Value::Absent(_) | Value::Unknown, Tone::Plain) => Tone::Faint,
         (_, tone) => tone,
     };
-    match column.width {
+    match column.width.filter(|_| !out.options.whole) {
         Some(width) => Drawn(shortened(&text, width, out.options.ascii), tone),
         None => Drawn(text, tone),
     }
@@ -145,12 +146,33 @@ fn words(out: &Page, value: &Value, tone: Tone) -> String {
     }
 }
 
-/// Takes away columns until the others have room, and returns their headings.
-fn hide(out: &Page, columns: &mut Vec<&Column>, rows: &mut [Vec<Drawn>]) -> Vec<String> {
+/// Of each column, whether it says what a row is of, which the first does, or what came out: a
+/// verdict. Without these a table says nothing.
+fn identity_and_results(rows: &[Vec<&Cell>]) -> Vec<bool> {
+    let columns = rows.first().map_or(0, Vec::len);
+    let verdict = |k: usize| {
+        rows.iter()
+            .any(|row| row.get(k).is_some_and(|cell| matches!(cell.value, Value::Verdict(..))))
+    };
+    (0..columns).map(|k| k == 0 || verdict(k)).collect()
+}
+
+/// Takes away columns until the others have room, and returns their headings; none of those that
+/// are `kept`.
+fn hide(
+    out: &Page,
+    mut kept: Vec<bool>,
+    columns: &mut Vec<&Column>,
+    rows: &mut [Vec<Drawn>],
+) -> Vec<String> {
     let mut hidden = Vec::new();
-    while total(&widths(columns, rows)) > out.options.width {
-        let of_those = (0..columns.len()).filter(|k| columns[*k].dispensable > 0);
+    while !out.options.whole && total(&widths(columns, rows)) > out.options.width {
+        let is_kept = |k: usize| kept.get(k).copied().unwrap_or(k == 0);
+        let of_those = (0..columns.len()).filter(|k| columns[*k].dispensable > 0 && !is_kept(*k));
         let Some(k) = of_those.max_by_key(|k| columns[*k].dispensable) else { break };
+        if k < kept.len() {
+            kept.remove(k);
+        }
         hidden.push(format::plain(&columns.remove(k).heading));
         rows.iter_mut().for_each(|row| drop(row.remove(k)));
     }
@@ -161,7 +183,11 @@ fn hide(out: &Page, columns: &mut Vec<&Column>, rows: &mut [Vec<Drawn>]) -> Vec<
 fn shrink(out: &Page, columns: &[&Column], rows: &mut [Vec<Drawn>]) -> Vec<usize> {
     let mut widths = widths(columns, rows);
     let excess = total(&widths).saturating_sub(out.options.width);
-    if let Some(k) = columns.iter().position(|column| column.shrinks).filter(|_| excess > 0) {
+    if let Some(k) = columns
+        .iter()
+        .position(|column| column.shrinks)
+        .filter(|_| excess > 0 && !out.options.whole)
+    {
         let kept = widths[k].saturating_sub(excess).max(SHRUNK.min(widths[k]));
         for row in rows.iter_mut() {
             row[k].0 = shortened(&row[k].0, kept, out.options.ascii);

@@ -16,53 +16,94 @@ fn rule(group: &str, id: &str, verdict: &str, applies: bool) -> serde_json::Valu
 }
 
 #[test]
-fn checks_are_brief_where_all_is_well() {
+fn checks_begin_with_what_to_do_and_fold_what_is_right() {
     let rules = [
-        rule("kernel", "preempt-rt", "bad", true),
         rule("kernel", "high-resolution", "ok", true),
-        rule("cpu", "governor", "warning", true),
-        rule("cpu", "smt", "advice", true),
-        rule("cpu", "microcode", "unknown", true),
         rule("kernel", "late\u{1b}[31m", "ok", false),
+        rule("cpu", "governor", "warning", true),
+        rule("cpu", "smt", "ok", true),
+        rule("cpu", "cache", "ok", true),
+        rule("cpu", "microcode", "unknown", true),
+        rule("rights", "preempt-rt", "bad", true),
     ];
     let rules = Rule::read(&serde_json::json!({ "rules": rules })).expect("rules");
-    let options = ShowOptions { width: 90, ..ShowOptions::default() };
+    let options = ShowOptions { width: 80, ..ShowOptions::default() };
     insta::assert_snapshot!(checks(&rules, &options), @r#"
-    kernel
-      ✗ preempt-rt       standard kernel: /sys/kernel/realtime: 0
-                         a kernel without PREEMPT_RT cannot interrupt its own critical
-                         sections, so that every one of them is a delay
-                         → install linux-image-rt-amd64 and start it
-      ✓ high-resolution  standard kernel: /sys/kernel/realtime: 0
-      · late\u{1b}[31m   standard kernel
+    1 bad, 1 warning, 1 unknown, 3 good, 1 not applicable
 
-    cpu
-      ! governor         standard kernel: /sys/kernel/realtime: 0
-                         a kernel without PREEMPT_RT cannot interrupt its own critical
-                         sections, so that every one of them is a delay
-                         → install linux-image-rt-amd64 and start it
-      ~ smt              standard kernel: /sys/kernel/realtime: 0
-                         a kernel without PREEMPT_RT cannot interrupt its own critical
-                         sections, so that every one of them is a delay
-                         → install linux-image-rt-amd64 and start it
-      ? microcode        standard kernel: /sys/kernel/realtime: 0
-                         a kernel without PREEMPT_RT cannot interrupt its own critical
-                         sections, so that every one of them is a delay
-                         → install linux-image-rt-amd64 and start it
+    what to do
+      ✗ preempt-rt  standard kernel
+          /sys/kernel/realtime: 0
+          a kernel without PREEMPT_RT cannot interrupt its own critical sections, so
+          that every one of them is a delay
+          → install linux-image-rt-amd64 and start it
+      ! governor  standard kernel
+          /sys/kernel/realtime: 0
+          a kernel without PREEMPT_RT cannot interrupt its own critical sections, so
+          that every one of them is a delay
+          → install linux-image-rt-amd64 and start it
+      ? microcode  standard kernel
+          /sys/kernel/realtime: 0
+          a kernel without PREEMPT_RT cannot interrupt its own critical sections, so
+          that every one of them is a delay
+          → install linux-image-rt-amd64 and start it
 
-    1 bad, 1 warning, 1 advice, 1 unknown, 1 good, 1 not applicable
+    ✓ 3 good (evidence of each: --json)
+      kernel: high-resolution
+      cpu: smt, cache
+
+    · 1 not applicable (evidence of each: --json)
+      kernel: late\u{1b}[31m
     "#);
-    insta::assert_snapshot!(checks(&rules[..2], &ShowOptions { ascii: true, ..options }), @r#"
-    kernel
-      bad            preempt-rt       standard kernel: /sys/kernel/realtime: 0
-                                      a kernel without PREEMPT_RT cannot interrupt its own
-                                      critical sections, so that every one of them is a delay
-                                      > install linux-image-rt-amd64 and start it
-      good           high-resolution  standard kernel: /sys/kernel/realtime: 0
+    insta::assert_snapshot!(checks(&rules[..3], &ShowOptions { ascii: true, ..options }), @r#"
+    1 warning, 1 good, 1 not applicable
 
-    1 bad, 1 good
+    what to do
+      warning: governor  standard kernel
+          /sys/kernel/realtime: 0
+          a kernel without PREEMPT_RT cannot interrupt its own critical sections, so
+          that every one of them is a delay
+          > install linux-image-rt-amd64 and start it
+
+    1 good (evidence of each: --json)
+      kernel: high-resolution
+
+    1 not applicable (evidence of each: --json)
+      kernel: late\u{1b}[31m
     "#);
     assert_eq!(checks(&[], &options), "\n");
+    for width in [40, 80] {
+        for rule_text in checks(&rules, &ShowOptions { width, ..options }).lines() {
+            assert!(crate::format::width_of(rule_text) <= width, "{width}: {rule_text}");
+        }
+    }
+}
+
+#[test]
+fn identity_and_results_are_never_the_columns_that_go() {
+    use crate::tables::{Cell, Column, Table, Tone};
+    let columns =
+        vec![Column::text("rule", 9), Column::text("verdict", 8), Column::text("remark", 1)];
+    let row = vec![
+        Cell::text("a name of some length"),
+        Cell::verdict("", "not met", Tone::Bad),
+        Cell::text("a remark that is longer than all of the rest together"),
+    ];
+    let drawn = |width, whole| {
+        let options = ShowOptions { width, whole, ..ShowOptions::default() };
+        let mut out = super::paint::Page::new(&options);
+        let hidden =
+            super::table::body(&mut out, &Table::new("t", columns.clone()).rows([row.clone()]));
+        (out.finish(), hidden)
+    };
+    let (narrow, hidden) = drawn(40, false);
+    assert!(narrow.contains("a name of some length") && narrow.contains("not met"), "{narrow}");
+    assert_eq!(hidden, ["remark"]);
+    let (text, hidden) = drawn(10, false);
+    assert!(text.contains("not met") && hidden == ["remark"], "{text}");
+    // A pipe has no width.
+    let (whole, hidden) = drawn(40, true);
+    assert!(whole.contains("all of the rest together") && hidden.is_empty(), "{whole}");
 }
 
 #[test]

@@ -54,28 +54,45 @@ pub(super) const RULES: &[Rule] = &[
         title: "timers stay on the CPU that set them",
         why: "With timer migration, a busy CPU, possibly a real-time one, handles the timers of \
               idle CPUs.",
-        source: "Documentation/admin-guide/sysctl/kernel.rst",
+        source: "kernel/time/timer.c, timer_migration_handler; TuneD, profiles/cpu-partitioning; \
+                 Red Hat, telco RAN reference design",
         evaluate: timer_migration,
     },
 ];
 
+/// What /proc/timer_list shows is in force; without it, the parameter is taken as the kernel takes
+/// it (kernel/time/hrtimer.c, setup_hrtimer_hres; kstrtobool).
 fn high_resolution_timers(ctx: &Context) -> Conclusion {
     let tick = &ctx.environment.kernel.tick;
     let source = &tick.high_resolution_source;
-    let off = ctx
+    let active = *known(&tick.high_resolution)?;
+    let switched_off = ctx
         .command_line()
         .ok()
         .and_then(|line| line.value("highres"))
-        .is_some_and(|value| value == "off");
-    match (known(&tick.high_resolution)?, off) {
-        (true, false) => ok("timers have the resolution of the clock", source.to_string()),
-        (_, true) => bad("timers fire at ticks only", "/proc/cmdline has highres=off")
-            .fix(Fix::by_hand("remove `highres=off` from the kernel's command line")),
-        (false, false) => bad("timers fire at ticks only", source.to_string()).fix(Fix::by_hand(
+        .filter(|value| is_no(value) && (!active || source != "/proc/timer_list"));
+    match (active, switched_off) {
+        (_, Some(value)) => {
+            bad("timers fire at ticks only", format!("/proc/cmdline has highres={value}")).fix(
+                Fix::by_hand(format!("remove `highres={value}` from the kernel's command line")),
+            )
+        }
+        (true, None) => ok("timers have the resolution of the clock", source.to_string()),
+        (false, None) => bad("timers fire at ticks only", source.to_string()).fix(Fix::by_hand(
             "boot a kernel with CONFIG_HIGH_RES_TIMERS and a stable clock source",
         )),
     }
     .conclude()
+}
+
+/// What the kernel's kstrtobool takes for no: `n`, `0`, `f` and `off`, by their beginnings.
+fn is_no(value: &str) -> bool {
+    let mut letters = value.chars().map(|c| c.to_ascii_lowercase());
+    match letters.next() {
+        Some('n' | '0' | 'f') => true,
+        Some('o') => letters.next() == Some('f'),
+        _ => false,
+    }
 }
 
 /// Clock sources behind a slow bus.
@@ -165,13 +182,27 @@ fn clock_event_device(ctx: &Context) -> Conclusion {
     .conclude()
 }
 
+/// On PREEMPT_RT vendors disagree. TuneD's profile cpu-partitioning and Ubuntu's real-time
+/// documentation take 0; Red Hat's reference for telecommunication (RAN) takes 1: unpinned timers
+/// then leave nohz_full CPUs for the housekeeping ones (kernel/sched/core.c,
+/// get_nohz_timer_target). Neither is advised there.
 fn timer_migration(ctx: &Context) -> Conclusion {
     ctx.dedicated()?;
     let path = "/proc/sys/kernel/timer_migration";
-    match ctx.number_of(path, "NO_HZ_COMMON")? {
-        0 => ok("timers do not migrate", format_evidence(path, 0)),
-        on => advice("timers of idle CPUs migrate to busy ones", format_evidence(path, on))
-            .fix(Fix::write(path, "0")),
+    let value = ctx.number_of(path, "NO_HZ_COMMON")?;
+    let evidence = format_evidence(path, value);
+    let real_time = ctx.environment.kernel.is_real_time() == Some(true);
+    let both = "vendors disagree for PREEMPT_RT: 0 (TuneD's cpu-partitioning, Ubuntu) keeps timers \
+                on the CPU that set them, 1 (Red Hat's RAN reference) moves them from nohz_full \
+                CPUs to housekeeping CPUs";
+    match (value, real_time) {
+        (0, false) => ok("timers do not migrate", evidence),
+        (0, true) => ok(format!("timers do not migrate; {both}"), evidence),
+        (_, false) => {
+            advice("timers of idle CPUs migrate to busy ones", evidence).fix(Fix::write(path, "0"))
+        }
+        (_, true) => advice(format!("timers migrate; {both}"), evidence)
+            .fix(Fix::by_hand(format!("measure with both: echo 0 > {path}; echo 1 > {path}"))),
     }
     .conclude()
 }

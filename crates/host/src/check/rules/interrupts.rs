@@ -2,9 +2,10 @@
 
 use super::{Group, Rule};
 use crate::check::context::{Context, as_mask, known};
+use crate::check::irqbalance::Ban;
 use crate::check::outcome::*;
 use crate::check::tasks::Task;
-use crate::environment::cpu_list;
+use crate::environment::{BootList, IsolCpus, cpu_list};
 use punctual_core::{CpuSet, Fact};
 
 pub(super) const RULES: &[Rule] = &[
@@ -31,7 +32,7 @@ pub(super) const RULES: &[Rule] = &[
         group: Group::Interrupts,
         title: "the boot parameter irqaffinity= leaves the real-time CPUs out",
         why: "It holds for interrupts that are set up before any script runs.",
-        source: "Documentation/admin-guide/kernel-parameters.txt, irqaffinity=",
+        source: "kernel/irq/irqdesc.c, irq_affinity_setup",
         evaluate: irqaffinity_parameter,
     },
     Rule {
@@ -47,9 +48,9 @@ pub(super) const RULES: &[Rule] = &[
         id: "irqbalance",
         group: Group::Interrupts,
         title: "irqbalance does not move interrupts to real-time CPUs",
-        why: "It spreads interrupts over all CPUs that it does not know to be isolated, and \
-              overrides manual settings.",
-        source: "irqbalance(1)",
+        why: "It spreads interrupts over all CPUs but the banned ones, and overrides manual \
+              settings; only where no ban is set, it leaves isolated and nohz_full CPUs out.",
+        source: "irqbalance(1); cputree.c, setup_banned_cpus",
         evaluate: irqbalance,
     },
     Rule {
@@ -150,81 +151,114 @@ fn default_irq_affinity(ctx: &Context) -> Conclusion {
     .conclude()
 }
 
+/// The last one counts, and the kernel adds the CPU that it boots on, which is the first
+/// (kernel/irq/irqdesc.c, irq_affinity_setup).
 fn irqaffinity_parameter(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     let rest = ctx.housekeeping()?;
-    let fix = Fix::boot_parameter(&format!("irqaffinity={rest}"));
-    match ctx.command_line()?.cpus("irqaffinity") {
-        None => {
-            advice("interrupts of early drivers go anywhere", "/proc/cmdline has no irqaffinity=")
-                .fix(fix)
-        }
-        Some(Err(odd)) => {
-            unknown(format!("/proc/cmdline has irqaffinity={odd}, which is not understood here"))
-        }
-        Some(Ok(set)) if set.intersection(cpus).is_empty() => ok(
-            "irqaffinity= leaves the real-time CPUs out",
-            format!("/proc/cmdline has irqaffinity={set}"),
-        ),
-        Some(Ok(set)) => warning(
-            "irqaffinity= sends interrupts to the real-time CPUs",
-            format!("/proc/cmdline has irqaffinity={set}"),
+    let fix = (!rest.is_empty()).then(|| Fix::boot_parameter(&format!("irqaffinity={rest}")));
+    let Some(asked) = ctx.command_line()?.value("irqaffinity") else {
+        return advice(
+            "interrupts of early drivers go anywhere",
+            "/proc/cmdline has no irqaffinity=",
         )
-        .fix(fix),
+        .fix_by(fix)
+        .conclude();
+    };
+    let evidence = format!("/proc/cmdline has irqaffinity={asked}");
+    match ctx.boot_list(&asked) {
+        BootList::Unknown(why) => unknown(format!("{evidence}: {why}")),
+        BootList::Refused(why) => warning(
+            "irqaffinity= is not in force: this kernel cannot read its list",
+            format!("{evidence}: {why}"),
+        )
+        .fix_by(fix),
+        BootList::Cpus(set) => {
+            let boot: CpuSet = CpuSet::single(0);
+            let set = set.union(&boot);
+            match set.intersection(cpus).is_empty() {
+                true => ok("irqaffinity= leaves the real-time CPUs out", evidence),
+                false => warning(
+                    "irqaffinity= sends interrupts to the real-time CPUs",
+                    format!("{evidence}, and the kernel adds CPU {boot}"),
+                )
+                .fix_by(fix.filter(|_| !cpus.contains(0))),
+            }
+        }
     }
     .conclude()
 }
 
+/// Whether an `isolcpus=` isolates is the matter of `isolation-request`; managed interrupts have no
+/// file that shows what is in force.
 fn managed_interrupts(ctx: &Context) -> Conclusion {
-    let line = ctx.command_line()?;
-    let Some(value) = line.value("isolcpus") else {
+    let values = ctx.command_line()?.values("isolcpus");
+    if values.is_empty() {
         return not_applicable("isolcpus= is not used", "/proc/cmdline has no isolcpus=")
             .conclude();
-    };
-    let flags = line.flags("isolcpus");
-    let evidence = format!("/proc/cmdline has isolcpus={value}");
-    match flags.iter().any(|flag| flag == "managed_irq") {
-        true => ok("managed interrupts are kept off isolated CPUs", evidence),
-        false => advice("managed interrupts may land on isolated CPUs", evidence)
-            .fix(Fix::boot_parameter(&format!("isolcpus=managed_irq,domain,{}", ctx.cpus))),
     }
-    .conclude()
+    let evidence = format!("/proc/cmdline has isolcpus={}", values.join(" isolcpus="));
+    if values.iter().any(|value| IsolCpus::read(value).has("managed_irq")) {
+        return ok("managed interrupts are kept off isolated CPUs", evidence).conclude();
+    }
+    let isolated = known(&ctx.environment.topology.isolated)?;
+    if isolated.is_empty() {
+        let evidence = format!("{evidence}; /sys/devices/system/cpu/isolated is empty");
+        return not_applicable("isolcpus= is not in force", evidence).conclude();
+    }
+    advice("managed interrupts may land on isolated CPUs", evidence)
+        .fix(Fix::boot_parameter(&format!("isolcpus=managed_irq,domain,{isolated}")))
+        .conclude()
 }
 
-/// irqbalance leaves out the CPUs that the kernel calls isolated or nohz_full, and those banned in
-/// its configuration.
+/// A ban replaces what irqbalance finds out by itself.
 fn irqbalance(ctx: &Context) -> Conclusion {
     let tasks = ctx.tasks()?;
     let Some(task) = tasks.iter().find(|task| task.name == "irqbalance") else {
         return ok("irqbalance does not run", "/proc/*/stat name no irqbalance").conclude();
     };
     let cpus = ctx.dedicated()?;
-    let topology = &ctx.environment.topology;
-    let mut known_to_it = topology.isolated.known().cloned().unwrap_or_default();
-    known_to_it =
-        known_to_it.union(ctx.environment.kernel.tick.nohz_full.known().unwrap_or(&CpuSet::new()));
-    let banned =
-        ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"].into_iter().find_map(|path| {
-            let text = ctx.read(path).ok()?;
-            let value = text
-                .lines()
-                .filter_map(|line| line.trim().strip_prefix("IRQBALANCE_BANNED_CPULIST="))
-                .next_back()?
-                .to_owned();
-            value.trim_matches('"').parse::<CpuSet>().ok()
-        });
-    known_to_it = known_to_it.union(&banned.unwrap_or_default());
-    let evidence = format!("{} runs; it leaves the CPUs `{known_to_it}` out", task.label());
-    match cpus.is_subset(&known_to_it) {
-        true => ok("irqbalance leaves the real-time CPUs out", evidence),
-        false => warning("irqbalance may send interrupts to the real-time CPUs", evidence).fix(
-            Fix::by_hand(format!(
-                "systemctl disable --now irqbalance, or IRQBALANCE_BANNED_CPULIST={cpus} in \
-                 /etc/default/irqbalance"
-            )),
-        ),
+    let ban = Ban::read(ctx.files(), task.pid);
+    let empty = match &ban {
+        Ban::Unknown(why) => return unknown(format!("{} runs; {why}", task.label())).conclude(),
+        Ban::Cpus(banned, setting) => {
+            let evidence = format!("{} runs; {setting}: CPUs `{banned}`", task.label());
+            return leaves_out(ctx, cpus.is_subset(banned), evidence);
+        }
+        Ban::Empty(setting) => Some(setting),
+        Ban::Detected => None,
+    };
+    let isolated = known(&ctx.environment.topology.isolated)?;
+    // A kernel without NO_HZ_FULL has no such file, and irqbalance then no such CPUs.
+    let full = ctx.environment.kernel.tick.nohz_full.known().cloned().unwrap_or_default();
+    let found = isolated.union(&full);
+    let settings = empty.map_or("no ban is set".to_owned(), |setting| setting.clone());
+    let evidence =
+        format!("{} runs; {settings}; isolated or nohz_full are CPUs `{found}`", task.label());
+    match (cpus.is_subset(&found), empty) {
+        (true, Some(_)) => {
+            let why = "whether an empty value bans no CPU depends on irqbalance's version";
+            unknown(format!("{evidence}; {why}"))
+                .fix(Fix::by_hand("remove the empty line, and restart irqbalance"))
+                .conclude()
+        }
+        (left_out, _) => leaves_out(ctx, left_out, evidence),
     }
-    .conclude()
+}
+
+fn leaves_out(ctx: &Context, all: bool, evidence: String) -> Conclusion {
+    if all {
+        return ok("irqbalance leaves the real-time CPUs out", evidence).conclude();
+    }
+    let ban = ctx.to_isolate().map_or(String::new(), |cpus| {
+        format!(
+            ", or set IRQBALANCE_BANNED_CPULIST={cpus} in /etc/default/irqbalance (Fedora, SUSE: \
+             /etc/sysconfig/irqbalance) without IRQBALANCE_BANNED_CPUS, and restart it"
+        )
+    });
+    warning("irqbalance may send interrupts to the real-time CPUs", evidence)
+        .fix(Fix::by_hand(format!("systemctl disable --now irqbalance{ban}")))
+        .conclude()
 }
 
 fn irq_thread_priorities(ctx: &Context) -> Conclusion {

@@ -3,6 +3,8 @@
 use super::{Group, Rule};
 use crate::check::context::{Chosen, Context, known, reason};
 use crate::check::outcome::*;
+use crate::check::systemd::Affinity;
+use crate::environment::{BootList, IsolCpus};
 use punctual_core::{CpuSet, Fact};
 
 pub(super) const RULES: &[Rule] = &[
@@ -14,6 +16,15 @@ pub(super) const RULES: &[Rule] = &[
               share the CPU with it.",
         source: "Documentation/admin-guide/cgroup-v2.rst, cpuset.cpus.partition",
         evaluate: isolated_cpus,
+    },
+    Rule {
+        id: "isolation-request",
+        group: Group::Isolation,
+        title: "the isolation requested at boot is in force",
+        why: "The kernel ignores a list that it cannot read, or that leaves no CPU for other work, \
+              with no more than a line in its log.",
+        source: "kernel/sched/isolation.c, housekeeping_setup; lib/bitmap-str.c, bitmap_parselist",
+        evaluate: isolation_request,
     },
     Rule {
         id: "cpus-online",
@@ -55,7 +66,7 @@ pub(super) const RULES: &[Rule] = &[
         title: "RCU callbacks of real-time CPUs run elsewhere",
         why: "Otherwise the callbacks, many of which free memory, run in a softirq on the \
               real-time CPU.",
-        source: "Documentation/admin-guide/kernel-per-CPU-kthreads.rst",
+        source: "kernel/rcu/tree_nocb.h, rcu_nocb_setup and rcu_init_nohz",
         evaluate: rcu_callbacks,
     },
     Rule {
@@ -64,7 +75,7 @@ pub(super) const RULES: &[Rule] = &[
         title: "systemd starts services on housekeeping CPUs only",
         why: "Services inherit the affinity of systemd, which is all CPUs unless they are \
               isolated or CPUAffinity= says otherwise.",
-        source: "systemd-system.conf(5)",
+        source: "systemd-system.conf(5), CPUAffinity=; kernel-command-line(7)",
         evaluate: systemd_affinity,
     },
 ];
@@ -77,32 +88,124 @@ fn set_apart(ctx: &Context) -> Result<(CpuSet, String), Outcome> {
         return Err(unknown(reason(isolated)));
     }
     let isolated = isolated.known().cloned().unwrap_or_default();
-    let evidence = format_evidence("/sys/devices/system/cpu/isolated", &isolated);
-    let evidence = match groups.partitioned.is_empty() {
-        true => evidence,
-        false => format!(
-            "{evidence}; partitions of {}: {}",
-            groups.partition_evidence, groups.partitioned
-        ),
-    };
+    let mut evidence = format_evidence("/sys/devices/system/cpu/isolated", &isolated);
+    if !groups.partitioned.is_empty() {
+        let (file, cpus) = (&groups.partition_evidence, &groups.partitioned);
+        evidence = format!("{evidence}; partitions of {file}: {cpus}");
+    }
+    if let Some(unseen) = &groups.unseen {
+        evidence = format!("{evidence}; {unseen}");
+    }
     Ok((isolated.union(&groups.partitioned), evidence))
 }
 
 fn isolated_cpus(ctx: &Context) -> Conclusion {
     let (apart, evidence) = set_apart(ctx)?;
+    let shared = ctx.cpus.difference(&apart);
+    if ctx.cgroups.unseen.is_some() && !shared.is_empty() {
+        // A partition that holds them may be outside what this container sees.
+        return unknown(evidence)
+            .fix(Fix::by_hand("run `punctual check` outside of the container"))
+            .conclude();
+    }
     if ctx.chosen == Chosen::All {
         return advice("no CPU is isolated for real time", evidence)
             .fix(Fix::by_hand("punctual isolate create CPUS"))
             .conclude();
     }
-    let shared = ctx.cpus.difference(&apart);
     if shared.is_empty() {
         return ok(format!("CPUs {} are isolated", ctx.cpus), evidence).conclude();
     }
     let cpus =
         if shared.len() == 1 { format!("CPU {shared} is") } else { format!("CPUs {shared} are") };
     warning(format!("{cpus} shared with all other tasks"), evidence)
-        .fix(Fix::by_hand(format!("punctual isolate create {}", ctx.cpus)))
+        .fix_by(ctx.isolate())
+        .conclude()
+}
+
+/// A list of CPUs that was requested at boot, and the file with the CPUs that got it.
+struct Requested<'a> {
+    /// `isolcpus=2-3`, as written.
+    words: String,
+    list: String,
+    path: &'static str,
+    in_force: &'a Fact<CpuSet>,
+}
+
+/// What `isolcpus=` and `nohz_full=` request. Each of several is handed to the kernel, which
+/// refuses a later one that names other CPUs (kernel/sched/isolation.c, housekeeping_setup).
+fn requested<'a>(ctx: &'a Context) -> Result<Vec<Requested<'a>>, Outcome> {
+    let line = ctx.command_line()?;
+    let isolated = &ctx.environment.topology.isolated;
+    let full = &ctx.environment.kernel.tick.nohz_full;
+    let mut all = Vec::new();
+    let mut request = |words: String, list: &str, path, in_force| {
+        all.push(Requested { words, list: list.to_owned(), path, in_force });
+    };
+    let (isolated_path, full_path) =
+        ("/sys/devices/system/cpu/isolated", "/sys/devices/system/cpu/nohz_full");
+    for value in line.values("isolcpus").iter().filter(|value| !value.is_empty()) {
+        let isolcpus = IsolCpus::read(value);
+        let words = format!("isolcpus={value}");
+        if isolcpus.isolates() {
+            request(words.clone(), &isolcpus.list, isolated_path, isolated);
+        }
+        if isolcpus.has("nohz") {
+            request(words, &isolcpus.list, full_path, full);
+        }
+    }
+    for value in line.values("nohz_full").iter().filter(|value| !value.is_empty()) {
+        request(format!("nohz_full={value}"), value, full_path, full);
+    }
+    Ok(all)
+}
+
+/// Judged by what is in force, never by the value: with several CPUs `isolcpus=0` isolates the
+/// first, with one it isolates none.
+fn isolation_request(ctx: &Context) -> Conclusion {
+    let all = requested(ctx)?;
+    if all.is_empty() {
+        let evidence = "/proc/cmdline has neither isolcpus= nor nohz_full=";
+        return ok("no isolation was requested at boot", evidence).conclude();
+    }
+    let (mut not, mut open, mut evidence) = (Vec::new(), None, Vec::new());
+    for Requested { words, list, path, in_force } in &all {
+        let Fact::Known(in_force) = in_force else {
+            open = Some(reason(in_force));
+            continue;
+        };
+        let mut seen = format!("/proc/cmdline has {words}; {}", format_evidence(path, in_force));
+        match ctx.boot_list(list) {
+            BootList::Cpus(cpus) if cpus.is_subset(in_force) && !cpus.is_empty() => {}
+            // `isolcpus=all` is a flag without a list to the kernel.
+            BootList::Cpus(_) => not.push(words.clone()),
+            BootList::Refused(why) | BootList::Unknown(why) if in_force.is_empty() => {
+                not.push(words.clone());
+                seen = format!("{seen}: {why}");
+            }
+            BootList::Refused(why) => {
+                not.push(words.clone());
+                seen = format!("{seen}, by another parameter: {why}");
+            }
+            BootList::Unknown(why) => open = Some(format!("{seen}: {why}")),
+        }
+        evidence.push(seen);
+    }
+    let evidence = evidence.join("; ");
+    if not.is_empty() {
+        return match open {
+            Some(why) => unknown(why),
+            None => ok("the requested isolation is in force", evidence),
+        }
+        .conclude();
+    }
+    let possible = ctx.environment.topology.possible.known().map(CpuSet::to_string);
+    let of = possible.map_or(String::new(), |cpus| format!(" of {cpus}"));
+    warning(format!("asked for and not in force: {}", not.join(", ")), evidence)
+        .fix(Fix::by_hand(format!(
+            "see why the kernel refused it: dmesg | grep -iE 'housekeeping|isolcpus'; name CPUs\
+             {of} by their numbers and leave at least one out, or remove the parameter"
+        )))
         .conclude()
 }
 
@@ -158,10 +261,10 @@ fn nohz_full(ctx: &Context) -> Conclusion {
         return ok("the tick stops on all of them", format_evidence(path, full)).conclude();
     }
     let message = format!("CPUs {} are interrupted by every tick", cpus.difference(full));
-    let fix = Fix::boot_parameter(&format!("nohz_full={cpus}"));
+    let fix = ctx.to_isolate().map(|cpus| Fix::boot_parameter(&format!("nohz_full={cpus}")));
     match cpus.intersection(full).is_empty() {
-        true => advice(message, format_evidence(path, full)).fix(fix),
-        false => warning(message, format_evidence(path, full)).fix(fix),
+        true => advice(message, format_evidence(path, full)).fix_by(fix),
+        false => warning(message, format_evidence(path, full)).fix_by(fix),
     }
     .conclude()
 }
@@ -188,13 +291,52 @@ fn nohz_full_isolated(ctx: &Context) -> Conclusion {
     match shared.is_empty() {
         true => ok("all CPUs in nohz_full= are isolated", evidence),
         false => warning(format!("CPUs {shared} are in nohz_full=, but not isolated"), evidence)
-            .fix(Fix::boot_parameter(&format!("isolcpus=managed_irq,domain,{full}"))),
+            .fix_by(
+                remaining(ctx, full)
+                    .then(|| Fix::boot_parameter(&format!("isolcpus=managed_irq,domain,{full}"))),
+            ),
     }
     .conclude()
 }
 
-/// `nohz_full=` implies `rcu_nocbs=` (kernel/rcu/tree_nocb.h, rcu_init_nohz); there is no file with
-/// the set in force.
+/// Whether CPUs remain beside these.
+fn remaining(ctx: &Context, cpus: &CpuSet) -> bool {
+    ctx.environment.topology.online.known().is_some_and(|online| !online.is_subset(cpus))
+}
+
+/// Which CPUs have their callbacks offloaded: there is no file with the set in force. The last list
+/// counts; one that the kernel cannot read makes it offload all CPUs, as does `all` before Linux
+/// 5.14, when it was no part of lists (kernel/rcu/tree_nocb.h, rcu_nocb_setup and rcu_init_nohz).
+fn offloaded(ctx: &Context) -> Result<(CpuSet, Option<String>, String), Outcome> {
+    let line = ctx.command_line()?;
+    let all = || known(&ctx.environment.topology.possible).cloned();
+    let full = ctx.environment.kernel.tick.nohz_full.known().cloned().unwrap_or_default();
+    let Some(asked) = line.value("rcu_nocbs") else {
+        let by_default = ctx.config().is_ok_and(|config| config.has("RCU_NOCB_CPU_DEFAULT_ALL"));
+        if by_default && full.is_empty() {
+            let evidence = "the kernel has CONFIG_RCU_NOCB_CPU_DEFAULT_ALL=y";
+            return Ok((all()?, None, evidence.into()));
+        }
+        let evidence =
+            format!("/proc/cmdline has no rcu_nocbs=; with nohz_full that makes CPUs `{full}`");
+        return Ok((full, None, evidence));
+    };
+    let evidence = format!("/proc/cmdline has rcu_nocbs={asked}");
+    let (cpus, open, evidence) = match ctx.boot_list(&asked) {
+        BootList::Cpus(cpus) => (cpus, None, evidence),
+        BootList::Refused(_) if asked.eq_ignore_ascii_case("all") => (all()?, None, evidence),
+        BootList::Refused(why) => {
+            (all()?, None, format!("{evidence}: {why}, and the kernel takes all CPUs then"))
+        }
+        BootList::Unknown(why) => (CpuSet::new(), Some(why), evidence),
+    };
+    let evidence = match full.is_empty() {
+        true => evidence,
+        false => format!("{evidence}; nohz_full= makes it CPUs `{full}` too"),
+    };
+    Ok((cpus.union(&full), open, evidence))
+}
+
 fn rcu_callbacks(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     if let Some(config) = ctx.environment.kernel.config.known()
@@ -207,92 +349,53 @@ fn rcu_callbacks(ctx: &Context) -> Conclusion {
         .fix(Fix::by_hand("boot a kernel with CONFIG_RCU_NOCB_CPU (Debian's have it)"))
         .conclude();
     }
-    let line = ctx.command_line()?;
-    let asked = line.value("rcu_nocbs").unwrap_or_default();
-    let nocbs = match line.cpus("rcu_nocbs") {
-        None => CpuSet::new(),
-        Some(Ok(set)) => set,
-        Some(Err(all)) if all == "all" => cpus.clone(),
-        Some(Err(odd)) => {
-            return unknown(format!(
-                "/proc/cmdline has rcu_nocbs={odd}, which is not understood here"
-            ))
-            .conclude();
-        }
-    };
-    let covered =
-        nocbs.union(ctx.environment.kernel.tick.nohz_full.known().unwrap_or(&CpuSet::new()));
-    let evidence = match line.has("rcu_nocbs") {
-        true => format!("/proc/cmdline has rcu_nocbs={asked}"),
-        false => {
-            format!("/proc/cmdline has no rcu_nocbs=; with nohz_full that makes CPUs `{covered}`")
-        }
-    };
+    let (covered, open, evidence) = offloaded(ctx)?;
     let left = cpus.difference(&covered);
     if left.is_empty() {
         return ok("RCU callbacks run elsewhere", evidence).conclude();
+    }
+    if let Some(why) = open {
+        return unknown(format!("{evidence}: {why}")).conclude();
     }
     let fix = Fix::boot_parameter(&format!("rcu_nocbs={cpus}"));
     advice(format!("CPUs {left} run RCU callbacks themselves"), evidence).fix(fix).conclude()
 }
 
+/// Isolation keeps services off CPUs only as long as no affinity is set: a set one holds for
+/// isolated CPUs as well, but not for those in partitions.
 fn systemd_affinity(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     if !ctx.files().exists("/run/systemd/system") {
         return not_applicable("systemd does not run here", "/run/systemd/system is not there")
             .conclude();
     }
-    let (apart, apart_evidence) = set_apart(ctx)?;
-    if cpus.is_subset(&apart) {
-        return ok("isolation keeps services off the real-time CPUs", apart_evidence).conclude();
-    }
-    let path = "/etc/systemd/system.conf";
-    let mut affinity = None;
-    for file in configuration_files(ctx, path) {
-        let text = ctx.read(&file)?;
-        affinity = text
-            .lines()
-            .filter_map(|line| line.trim().strip_prefix("CPUAffinity="))
-            .next_back()
-            .map(|v| (file, v.to_owned()))
-            .or(affinity);
-    }
+    let line = ctx.command_line()?;
+    let affinity = Affinity::read(ctx.files(), line).map_err(unknown)?;
     let rest = ctx.housekeeping()?;
-    let fix = Fix::by_hand(format!("set CPUAffinity={rest} in {path} and restart"));
-    let Some((file, list)) = affinity.filter(|(_, list)| !list.trim().is_empty()) else {
-        return advice("services start on all CPUs", format!("{path} sets no CPUAffinity="))
-            .fix(fix)
-            .conclude();
+    let fix = (!rest.is_empty()).then(|| {
+        let instead = match line.has("systemd.cpu_affinity") {
+            true => "systemd.cpu_affinity= on the kernel's command line",
+            false => "CPUAffinity= in /etc/systemd/system.conf, without other lines of its kind,",
+        };
+        Fix::by_hand(format!("set {rest} as {instead} and restart"))
+    });
+    let settings = match affinity.settings.is_empty() {
+        true => "/etc/systemd/system.conf sets no CPUAffinity=".to_owned(),
+        false => join_some(&affinity.settings),
     };
-    // Lists are separated by spaces or commas.
-    let commas =
-        list.split([' ', ',']).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(",");
-    match commas.parse::<CpuSet>() {
-        Err(why) => unknown(format!("{file}: CPUAffinity={list}: {why}")),
-        Ok(set) if set.intersection(cpus).is_empty() => {
-            ok("services avoid these CPUs", format_evidence(&file, format!("CPUAffinity={list}")))
+    let free = cpus.difference(&ctx.cgroups.partitioned);
+    match affinity.cpus {
+        Some(set) if set.intersection(&free).is_empty() => {
+            ok("services avoid these CPUs", settings)
         }
-        Ok(_) => advice(
-            "services start on the real-time CPUs too",
-            format_evidence(&file, format!("CPUAffinity={list}")),
-        )
-        .fix(fix),
+        Some(set) => advice(format!("services may run on all of CPUs {set}"), settings).fix_by(fix),
+        None => {
+            let (apart, evidence) = set_apart(ctx)?;
+            match cpus.is_subset(&apart) {
+                true => ok("isolation keeps services off the real-time CPUs", evidence),
+                false => advice("services start on all CPUs", settings).fix_by(fix),
+            }
+        }
     }
     .conclude()
-}
-
-/// The file and its drop-ins, as far as they exist. A distribution without the file uses the
-/// compiled defaults.
-fn configuration_files(ctx: &Context, path: &str) -> Vec<String> {
-    let directory = format!("{path}.d");
-    let drop_ins = ctx.files().list(&directory).unwrap_or_default();
-    let drop_ins = drop_ins
-        .iter()
-        .filter(|name| name.ends_with(".conf"))
-        .map(|name| format!("{directory}/{name}"));
-    std::iter::once(path.to_owned())
-        .chain(drop_ins)
-        .filter(|file| ctx.files().exists(file))
-        .take(64)
-        .collect()
 }

@@ -105,6 +105,13 @@ fn preemption_request(ctx: &Context) -> Conclusion {
     if asked == preemption.model.to_string() {
         return ok("the requested model is in force", evidence).conclude();
     }
+    // Real-time tasks are preempted there as with `full`, whatever is requested: kernels before
+    // 6.13 do not read the parameter, later ones choose how fair tasks are preempted.
+    let known = ["none", "voluntary", "lazy", "full"].contains(&asked.as_str());
+    if known && preemption.model == PreemptionModel::RealTime {
+        return ok("PREEMPT_RT is in force, which goes beyond every model of preempt=", evidence)
+            .conclude();
+    }
     let message =
         format!("the requested model is not in force; the model in force is {}", preemption.model);
     warning(message, evidence)
@@ -118,6 +125,15 @@ fn threaded_interrupts(ctx: &Context) -> Conclusion {
         return ok("PREEMPT_RT runs interrupt handlers in threads", evidence).conclude();
     }
     if ctx.command_line()?.has("threadirqs") {
+        let config = ctx.environment.kernel.config.known();
+        if let Some(config) = config.filter(|config| !config.has("IRQ_FORCED_THREADING")) {
+            return warning(
+                "threadirqs is not in force: this kernel does not know it",
+                format!("{} has CONFIG_IRQ_FORCED_THREADING not set", config.source.0),
+            )
+            .fix(Fix::by_hand("boot a kernel with CONFIG_IRQ_FORCED_THREADING"))
+            .conclude();
+        }
         return ok("interrupt handlers are threads", "/proc/cmdline has threadirqs").conclude();
     }
     advice(
@@ -214,12 +230,22 @@ fn rt_group_budget(ctx: &Context) -> Conclusion {
     let Some(group) = own.next_back() else {
         return unknown("/proc/self/cgroup has no line for the controller cpu").conclude();
     };
-    let path = format!("{mount}{}/cpu.rt_runtime_us", group.trim_end_matches('/'));
+    let Some(directory) = mount.directory(group) else {
+        return unknown(format!(
+            "/proc/self/cgroup: `{group}` is outside `{}`, the part that is mounted at {}",
+            mount.root, mount.point
+        ))
+        .conclude();
+    };
+    let path = format!("{directory}/cpu.rt_runtime_us");
     let budget = as_number(&path, &ctx.read(&path)?)?;
     if budget != 0 {
         return ok("the group has a real-time budget", format_evidence(&path, budget)).conclude();
     }
     bad("the group of this process has no real-time budget", format_evidence(&path, budget))
-        .fix(Fix::by_hand(format!("run in the root group: echo $$ > {mount}/tasks")))
+        .fix(Fix::by_hand(format!(
+            "give it one: echo 950000 > {path}; or run in a group that has one: echo $$ > \
+             GROUP/tasks"
+        )))
         .conclude()
 }

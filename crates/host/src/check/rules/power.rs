@@ -3,7 +3,7 @@
 use super::{Group, Rule};
 use crate::check::context::{Context, known};
 use crate::check::outcome::*;
-use crate::environment::{CpuInfo, IdleState};
+use crate::environment::{CommandLine, CpuInfo, IdleState};
 use crate::files::Files;
 use punctual_core::{Fact, Nanos};
 
@@ -101,7 +101,9 @@ fn governor(ctx: &Context) -> Conclusion {
     .conclude()
 }
 
+/// Its drivers are those of Intel and AMD.
 fn energy_preference(ctx: &Context) -> Conclusion {
+    ctx.only_x86()?;
     let drivers = of_each(ctx, |info| &info.frequency.driver)?;
     let (cpu, driver) = drivers[0];
     if !["intel_pstate", "amd-pstate-epp", "amd_pstate_epp"].contains(&driver.as_str()) {
@@ -160,7 +162,16 @@ fn turbo(ctx: &Context) -> Conclusion {
         Ok(value) => (intel, value == "0", "1"),
         Err(_) => {
             let path = "/sys/devices/system/cpu/cpufreq/boost";
-            let value = ctx.unless_guest(ctx.setting(path), "the frequency")?;
+            let value = ctx.setting(path).map_err(|unread| {
+                match ctx.is_no_x86() && !ctx.files().exists(path) {
+                    // The file is there where the driver has a boost (drivers/cpufreq/cpufreq.c,
+                    // create_boost_sysfs_file); elsewhere than on x86 nothing else raises the
+                    // frequency.
+                    true => not_applicable("the frequency driver has no boost", unread.evidence),
+                    false => unread,
+                }
+            });
+            let value = ctx.unless_guest(value, "the frequency")?;
             (path, value != "0", "0")
         }
     };
@@ -183,8 +194,10 @@ fn latency_request(files: &dyn Files) -> Option<Nanos> {
 }
 
 fn idle_states(ctx: &Context) -> Conclusion {
+    // Only x86 reads the parameter (arch/x86/kernel/process.c, idle_setup).
     let line = ctx.command_line();
-    if line.as_ref().is_ok_and(|line| line.value("idle").is_some_and(|value| value == "poll")) {
+    let polls = |line: &&CommandLine| line.value("idle").is_some_and(|value| value == "poll");
+    if line.as_ref().is_ok_and(polls) && !ctx.is_no_x86() {
         return ok("idle CPUs poll", "/proc/cmdline has idle=poll").conclude();
     }
     let request = latency_request(ctx.files()).filter(|asked| *asked <= SHALLOW);

@@ -152,14 +152,19 @@ fn kernel_recorder(ctx: &Context) -> Conclusion {
     let lacks = |option: &str| {
         ctx.environment.kernel.config.known().is_some_and(|config| !config.has(option))
     };
-    let btf = "/sys/kernel/btf/vmlinux";
-    match (lacks("BPF_SYSCALL"), ctx.files().exists(btf), lacks("FTRACE")) {
+    let types = readable_types(ctx);
+    if !lacks("BPF_SYSCALL")
+        && let Some(Err(unread)) = types
+    {
+        return unread.conclude();
+    }
+    match (lacks("BPF_SYSCALL"), types.is_some(), lacks("FTRACE")) {
         (false, true, _) => {
-            ok("by BPF programs with BTF", format!("{btf} is there; /proc/self/status, CapEff"))
+            ok("by BPF programs with BTF", format!("{BTF} can be read; /proc/self/status, CapEff"))
         }
         (false, false, false) => advice(
             "by BPF programs that copy records as tracefs describes them",
-            format!("{btf} is not there"),
+            format!("{BTF} is not there"),
         )
         .fix(Fix::by_hand("boot a kernel with CONFIG_DEBUG_INFO_BTF (Debian's have it)")),
         (true, _, false) => {
@@ -210,11 +215,26 @@ fn by_root() -> Fix {
     )
 }
 
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// Whether the kernel's types can be read, not only seen: `None` where there are none.
+fn readable_types(ctx: &Context) -> Option<Result<(), Outcome>> {
+    match ctx.files().read_at(BTF, 0, 0) {
+        Ok(_) => Some(Ok(())),
+        Err(why) if why.is_missing() => None,
+        Err(why) => Some(Err(advice(
+            "the kernel describes its types, but this user may not read them",
+            why.to_string(),
+        )
+        .fix(Fix::by_hand("run as root, or chmod a+r /sys/kernel/btf/vmlinux")))),
+    }
+}
+
 fn kernel_types(ctx: &Context) -> Conclusion {
-    let path = "/sys/kernel/btf/vmlinux";
-    match ctx.files().exists(path) {
-        true => ok("the kernel describes its types", format!("{path} is there")),
-        false => advice("the kernel does not describe its types", format!("{path} is not there"))
+    match readable_types(ctx) {
+        Some(Ok(())) => ok("the kernel describes its types", format!("{BTF} can be read")),
+        Some(Err(unread)) => unread,
+        None => advice("the kernel does not describe its types", format!("{BTF} is not there"))
             .fix(Fix::by_hand("boot a kernel with CONFIG_DEBUG_INFO_BTF (Debian's have it)")),
     }
     .conclude()

@@ -58,7 +58,7 @@ fn user_tasks(ctx: &Context) -> Conclusion {
         format!("{} processes may run there", there.len()),
         format!("Cpus_allowed_list of /proc/*/status: {}", join_some(&there)),
     )
-    .fix(Fix::by_hand(format!("punctual isolate create {cpus}")))
+    .fix_by(ctx.isolate())
     .conclude()
 }
 
@@ -76,7 +76,7 @@ fn kernel_threads(ctx: &Context) -> Conclusion {
     }
     let message = format!("{} kernel threads that could be moved may run there", there.len());
     advice(message, format!("Cpus_allowed_list of /proc/*/status: {}", join_some(&there)))
-        .fix(Fix::by_hand(format!("punctual isolate create {cpus}")))
+        .fix_by(ctx.isolate())
         .conclude()
 }
 

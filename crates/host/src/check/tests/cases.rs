@@ -29,7 +29,13 @@ const CASES: &[Case] = &[
     ("preemption-model", &[NOT_RT, DYNAMIC, (SWITCH, "none (voluntary) full")], Bad),
     ("preemption-model", &[NOT_RT, (VERSION, "#1 SMP"), (CONFIG, "CONFIG_PREEMPT_NONE=y")], Bad),
     ("preemption-model", &[NOT_RT, DYNAMIC, (CONFIG, GONE)], Unknown),
-    ("preemption-request", &[(CMDLINE, "preempt=full")], Warning),
+    ("preemption-request", &[(CMDLINE, "preempt=full")], Ok),
+    ("preemption-request", &[(CMDLINE, "preempt=odd")], Warning),
+    (
+        "preemption-request",
+        &[NOT_RT, (VERSION, "#1 SMP PREEMPT"), (CMDLINE, "preempt=none")],
+        Warning,
+    ),
     (
         "preemption-request",
         &[NOT_RT, DYNAMIC, (CMDLINE, "preempt=full"), (SWITCH, "none voluntary (full)")],
@@ -37,7 +43,21 @@ const CASES: &[Case] = &[
     ),
     ("preemption-request", &[NOT_RT, DYNAMIC, (CMDLINE, "preempt=full")], Unknown),
     ("threaded-interrupts", &[NOT_RT, (VERSION, "#1 SMP PREEMPT")], Advice),
-    ("threaded-interrupts", &[NOT_RT, (VERSION, "#1 SMP PREEMPT"), (CMDLINE, "threadirqs")], Ok),
+    (
+        "threaded-interrupts",
+        &[
+            NOT_RT,
+            (VERSION, "#1 SMP PREEMPT"),
+            (CMDLINE, "threadirqs"),
+            (CONFIG, "CONFIG_IRQ_FORCED_THREADING=y"),
+        ],
+        Ok,
+    ),
+    (
+        "threaded-interrupts",
+        &[NOT_RT, (VERSION, "#1 SMP PREEMPT"), (CMDLINE, "threadirqs"), (CONFIG, "CONFIG_HZ=250")],
+        Warning,
+    ),
     (
         "rt-throttling",
         &[(RELEASE, "6.1.0"), ("/proc/sys/kernel/sched_rt_runtime_us", "950000")],
@@ -81,6 +101,9 @@ const CASES: &[Case] = &[
     ("rt-group-budget", &[(CONFIG, "CONFIG_RT_GROUP_SCHED=y"), V1, V1_GROUP], Unknown),
     ("high-resolution-timers", &[("/proc/timer_list", ".hres_active : 0")], Bad),
     ("high-resolution-timers", &[("/proc/timer_list", GONE), (CMDLINE, "highres=off")], Bad),
+    ("high-resolution-timers", &[("/proc/timer_list", GONE), (CMDLINE, "highres=0")], Bad),
+    ("high-resolution-timers", &[("/proc/timer_list", GONE), (CMDLINE, "highres=on")], Ok),
+    ("high-resolution-timers", &[(CMDLINE, "highres=off")], Ok),
     ("high-resolution-timers", &[("/proc/timer_list", GONE)], Ok),
     (
         "clocksource",
@@ -102,7 +125,11 @@ const CASES: &[Case] = &[
         &[(CPUINFO, "vendor_id : GenuineIntel\nmodel name : x\nflags : tsc constant_tsc")],
         Warning,
     ),
-    ("tsc-stability", &[(CPUINFO, "CPU implementer : 0x41\nCPU part : 0xd03")], Ok),
+    (
+        "tsc-stability",
+        &[("/proc/sys/kernel/arch", GONE), (CPUINFO, "CPU implementer : 0x41\nCPU part : 0xd03")],
+        Ok,
+    ),
     (
         "tsc-deadline-timer",
         &[(CPUINFO, "vendor_id : GenuineIntel\nmodel name : x\nflags : tsc")],
@@ -168,6 +195,15 @@ const CASES: &[Case] = &[
         ],
         Ok,
     ),
+    (
+        "idle-states",
+        &[
+            ("/sys/devices/system/cpu/cpu2/cpuidle/state2/disable", "0"),
+            (CMDLINE, "idle=poll"),
+            ("/proc/sys/kernel/arch", "aarch64"),
+        ],
+        Warning,
+    ),
     ("idle-states", &[("/sys/devices/system/cpu/cpu2/cpuidle/state2/latency", GONE)], Unknown),
     (
         "pcie-power-saving",
@@ -176,6 +212,15 @@ const CASES: &[Case] = &[
     ),
     ("isolated-cpus", &[("/sys/devices/system/cpu/isolated", "")], Advice),
     ("isolated-cpus", &[("/sys/devices/system/cpu/isolated", ""), PARTITION, PARTITION_CPUS], Ok),
+    ("isolation-request", &[(CMDLINE, "isolcpus=1")], Warning),
+    ("isolation-request", &[(CMDLINE, "isolcpus=2-N nohz_full=2-N")], Ok),
+    ("isolation-request", &[(CMDLINE, "nohz_full=1-3")], Warning),
+    ("isolation-request", &[(CMDLINE, "isolcpus=2 isolcpus=2-3")], Ok),
+    ("isolation-request", &[(CMDLINE, "isolcpus=all")], Warning),
+    ("isolation-request", &[(CMDLINE, "isolcpus=2-9")], Unknown),
+    ("isolation-request", &[(CMDLINE, "isolcpus=managed_irq,1")], Ok),
+    ("isolation-request", &[(CMDLINE, "isolcpus=nohz,1")], Warning),
+    ("isolation-request", &[(CMDLINE, "quiet")], Ok),
     ("cpus-online", &[("/sys/devices/system/cpu/online", "0-2")], Bad),
     ("housekeeping-cpus", &[("/sys/devices/system/cpu/isolated", "0-3")], Bad),
     ("housekeeping-cpus", &[("/sys/devices/system/cpu/isolated", "0-1")], Advice),
@@ -188,7 +233,18 @@ const CASES: &[Case] = &[
     ("rcu-callbacks", &[(CMDLINE, "quiet"), ("/sys/devices/system/cpu/nohz_full", "")], Advice),
     ("rcu-callbacks", &[(CMDLINE, "quiet")], Ok),
     ("rcu-callbacks", &[(CMDLINE, "rcu_nocbs=all"), ("/sys/devices/system/cpu/nohz_full", "")], Ok),
-    ("rcu-callbacks", &[(CMDLINE, "rcu_nocbs=0-3:1/2")], Unknown),
+    ("rcu-callbacks", &[(CMDLINE, "rcu_nocbs=0-3:1/2")], Ok),
+    (
+        "rcu-callbacks",
+        &[(CMDLINE, "rcu_nocbs=0-3:1/2"), ("/sys/devices/system/cpu/nohz_full", "")],
+        Advice,
+    ),
+    (
+        "rcu-callbacks",
+        &[(CMDLINE, "rcu_nocbs=3-9"), ("/sys/devices/system/cpu/nohz_full", "")],
+        Unknown,
+    ),
+    ("rcu-callbacks", &[(CMDLINE, "rcu_nocbs=2,x"), ("/sys/devices/system/cpu/nohz_full", "")], Ok),
     (
         "smt-siblings",
         &[("/sys/devices/system/cpu/cpu2/topology/thread_siblings_list", "0,2")],
@@ -218,6 +274,14 @@ const CASES: &[Case] = &[
     ("default-irq-affinity", &[("/proc/irq/default_smp_affinity", "f")], Advice),
     ("irqaffinity-parameter", &[(CMDLINE, "quiet")], Advice),
     ("irqaffinity-parameter", &[(CMDLINE, "irqaffinity=0-2")], Warning),
+    ("irqaffinity-parameter", &[(CMDLINE, "irqaffinity=0-3:1/4")], Ok),
+    ("irqaffinity-parameter", &[(CMDLINE, "irqaffinity=0-N")], Warning),
+    ("irqaffinity-parameter", &[(CMDLINE, "irqaffinity=0-1 irqaffinity=0-9")], Unknown),
+    (
+        "irqaffinity-parameter",
+        &[(CMDLINE, "irqaffinity=1"), ("/sys/devices/system/cpu/isolated", "0")],
+        Warning,
+    ),
     ("managed-interrupts", &[(CMDLINE, "isolcpus=2-3")], Advice),
     ("irqbalance", &[(TASK, BALANCER)], Ok),
     (
@@ -489,7 +553,9 @@ fn services_on_named_cpus() {
     let verdict = |files: FakeFiles| result(&files, Some("2-3"), "systemd-affinity").verdict;
     assert_eq!(verdict(files()), Advice);
     assert_eq!(
-        verdict(files().with("/etc/systemd/system.conf", "#CPUAffinity=\nCPUAffinity=0 1\n")),
+        verdict(
+            files().with("/etc/systemd/system.conf", "#CPUAffinity=\n[Manager]\nCPUAffinity=0 1\n")
+        ),
         Ok
     );
     assert_eq!(
@@ -497,8 +563,8 @@ fn services_on_named_cpus() {
         Advice
     );
     assert_eq!(
-        verdict(files().with("/etc/systemd/system.conf", "CPUAffinity=none of them\n")),
-        Unknown
+        verdict(files().with("/etc/systemd/system.conf", "[Manager]\nCPUAffinity=none of them\n")),
+        Advice
     );
     assert_eq!(verdict(files().without("/run")), Ok);
     assert_eq!(result(&files(), Some("2-3"), "isolated-cpus").verdict, Warning);

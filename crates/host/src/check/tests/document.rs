@@ -15,13 +15,21 @@ judges are the named ones, else the isolated ones, else all. The verdict of each
 `advice`, `warning`, `bad` or `unknown` (a required file cannot be read), with its evidence; a rule
 that does not apply is `ok`, with the reason. `--fix` applies what can be fixed by writing files,
 through the journal of `punctual isolate`, so that `punctual isolate undo` takes it back; the rest
-is a command or a boot parameter that is shown.
+is a command or a boot parameter that is shown. No fix sets all CPUs apart.
+
+The output begins with the number of rules of each verdict. What to do follows, the worst first,
+each rule with its evidence, its reason and its fix. Rules that are content, and those that do not
+apply, are folded to their names at the end; `--json` has the evidence of all. In a list of
+`--cpus`, `N` is the last CPU of the machine.
 
 How to add a rule: write a function over `Context` in the file of its group in
 `crates/host/src/check/rules/`, add its entry to the table `RULES` there, its files to
 `check/testing/ideal.txt`, a bad case to `check/tests/cases.rs`, and regenerate this page:
 
 ";
+
+/// What stands below the table.
+const TAIL: &str = include_str!("kinds.md");
 
 fn document() -> String {
     let mut text = String::from(HEAD);
@@ -33,7 +41,7 @@ fn document() -> String {
     for Rule { id, group, title, why, source, .. } in rules() {
         text += &format!("| {group} | `{id}` | {title} | {why} | {source} |\n");
     }
-    text
+    text + "\n" + TAIL
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn summary(host: &str, cpus: Option<&str>) -> String {
 
 #[test]
 fn debian_standard() {
-    insta::assert_snapshot!(summary("debian-standard", None), @r"
+    insta::assert_snapshot!(summary("debian-standard", None), @r#"
     bad:
       preemption-model clocksource
     warning:
@@ -48,22 +48,23 @@ fn debian_standard() {
     ok:
       preemption-request (fair-server) (rt-group-budget) high-resolution-timers clock-event-device (timer-migration)
       (governor) (energy-preference) (frequency-cap) (turbo) idle-states pcie-power-saving
-      cpus-online (housekeeping-cpus) (nohz-full) (nohz-full-isolated) (rcu-callbacks) (systemd-affinity)
-      smt-siblings (shared-cache) (one-memory-node) (interrupts-elsewhere) (default-irq-affinity) (irqaffinity-parameter)
-      (managed-interrupts) irqbalance (irq-thread-priorities) (packet-steering) (user-tasks) (kernel-threads)
-      competing-priorities audit (workqueues) (writeback-workqueue) nmi-watchdog (soft-watchdog)
-      (hung-task-detector) (vm-statistics) console-messages (access-times) swap hugepage-defrag
-      same-page-merging numa-balancing lock-debugging sanitizers memory-debugging preemption-debugging
-      irqsoff-tracers-built current-tracer trace-events stack-tracer scheduler-statistics steal-time
-      (smi-count) microcode mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit
-      realtime-timeout timer-slack cpuset-controller kernel-recorder bpf kernel-types
-      lockdown tracefs kernel-probes user-probes perf-events debugfs
-    ");
+      isolation-request cpus-online (housekeeping-cpus) (nohz-full) (nohz-full-isolated) (rcu-callbacks)
+      (systemd-affinity) smt-siblings (shared-cache) (one-memory-node) (interrupts-elsewhere) (default-irq-affinity)
+      (irqaffinity-parameter) (managed-interrupts) irqbalance (irq-thread-priorities) (packet-steering) (user-tasks)
+      (kernel-threads) competing-priorities audit (workqueues) (writeback-workqueue) nmi-watchdog
+      (soft-watchdog) (hung-task-detector) (vm-statistics) console-messages (access-times) swap
+      hugepage-defrag same-page-merging numa-balancing lock-debugging sanitizers memory-debugging
+      preemption-debugging irqsoff-tracers-built current-tracer trace-events stack-tracer scheduler-statistics
+      steal-time (smi-count) microcode mitigations (thermal-throttling) realtime-priority-limit
+      memory-lock-limit realtime-timeout timer-slack cpuset-controller kernel-recorder bpf
+      kernel-types lockdown tracefs kernel-probes user-probes perf-events
+      debugfs
+    "#);
 }
 
 #[test]
 fn debian_rt() {
-    insta::assert_snapshot!(summary("debian-rt", None), @r"
+    insta::assert_snapshot!(summary("debian-rt", None), @r#"
     bad:
       clocksource
     warning:
@@ -76,22 +77,23 @@ fn debian_rt() {
     ok:
       preemption-model preemption-request threaded-interrupts (fair-server) (rt-group-budget) high-resolution-timers
       clock-event-device (governor) (energy-preference) (frequency-cap) (turbo) idle-states
-      pcie-power-saving isolated-cpus cpus-online housekeeping-cpus nohz-full nohz-full-isolated
-      rcu-callbacks (systemd-affinity) smt-siblings shared-cache one-memory-node interrupts-elsewhere
-      default-irq-affinity irqaffinity-parameter managed-interrupts irqbalance irq-thread-priorities packet-steering
-      user-tasks competing-priorities audit workqueues nmi-watchdog soft-watchdog
-      console-messages (access-times) swap (transparent-hugepages) (hugepage-defrag) same-page-merging
-      (numa-balancing) lock-debugging sanitizers memory-debugging preemption-debugging irqsoff-tracers-built
-      current-tracer trace-events stack-tracer scheduler-statistics steal-time (smi-count)
-      microcode mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit realtime-timeout
-      timer-slack cpuset-controller kernel-recorder bpf kernel-types lockdown
-      tracefs kernel-probes user-probes latency-tracers perf-events debugfs
-    ");
+      pcie-power-saving isolated-cpus isolation-request cpus-online housekeeping-cpus nohz-full
+      nohz-full-isolated rcu-callbacks (systemd-affinity) smt-siblings shared-cache one-memory-node
+      interrupts-elsewhere default-irq-affinity irqaffinity-parameter managed-interrupts irqbalance irq-thread-priorities
+      packet-steering user-tasks competing-priorities audit workqueues nmi-watchdog
+      soft-watchdog console-messages (access-times) swap (transparent-hugepages) (hugepage-defrag)
+      same-page-merging (numa-balancing) lock-debugging sanitizers memory-debugging preemption-debugging
+      irqsoff-tracers-built current-tracer trace-events stack-tracer scheduler-statistics steal-time
+      (smi-count) microcode mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit
+      realtime-timeout timer-slack cpuset-controller kernel-recorder bpf kernel-types
+      lockdown tracefs kernel-probes user-probes latency-tracers perf-events
+      debugfs
+    "#);
 }
 
 #[test]
 fn arm64_board() {
-    insta::assert_snapshot!(summary("arm64-board", Some("3")), @r"
+    insta::assert_snapshot!(summary("arm64-board", Some("3")), @r#"
     bad:
       preemption-model
     warning:
@@ -101,24 +103,25 @@ fn arm64_board() {
       irqaffinity-parameter kernel-threads workqueues writeback-workqueue soft-watchdog hung-task-detector
       vm-statistics serial-console proactive-compaction latency-tracers
     unknown:
-      governor energy-preference frequency-cap turbo locked-page-compaction
+      governor frequency-cap locked-page-compaction
     ok:
       preemption-request (fair-server) (rt-group-budget) high-resolution-timers clocksource (tsc-stability)
-      (tsc-deadline-timer) clock-event-device idle-states pcie-power-saving cpus-online housekeeping-cpus
-      (nohz-full-isolated) (systemd-affinity) smt-siblings one-memory-node (managed-interrupts) irqbalance
-      (irq-thread-priorities) packet-steering competing-priorities audit nmi-watchdog (machine-check-polling)
-      console-messages (access-times) swap hugepage-defrag same-page-merging numa-balancing
-      lock-debugging sanitizers memory-debugging preemption-debugging irqsoff-tracers-built current-tracer
-      trace-events stack-tracer scheduler-statistics hypervisor steal-time (smi-count)
-      (microcode) mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit realtime-timeout
-      timer-slack cpuset-controller kernel-recorder bpf kernel-types lockdown
-      tracefs kernel-probes user-probes perf-events hardware-counters debugfs
-    ");
+      (tsc-deadline-timer) clock-event-device (energy-preference) (turbo) idle-states pcie-power-saving
+      isolation-request cpus-online housekeeping-cpus (nohz-full-isolated) (systemd-affinity) smt-siblings
+      one-memory-node (managed-interrupts) irqbalance (irq-thread-priorities) packet-steering competing-priorities
+      audit nmi-watchdog (machine-check-polling) console-messages (access-times) swap
+      hugepage-defrag same-page-merging numa-balancing lock-debugging sanitizers memory-debugging
+      preemption-debugging irqsoff-tracers-built current-tracer trace-events stack-tracer scheduler-statistics
+      hypervisor steal-time (smi-count) (microcode) mitigations (thermal-throttling)
+      realtime-priority-limit memory-lock-limit realtime-timeout timer-slack cpuset-controller kernel-recorder
+      bpf kernel-types lockdown tracefs kernel-probes user-probes
+      perf-events hardware-counters debugfs
+    "#);
 }
 
 #[test]
 fn cloud_guest() {
-    insta::assert_snapshot!(summary("cloud-guest", None), @r"
+    insta::assert_snapshot!(summary("cloud-guest", None), @r#"
     bad:
       preemption-model
     warning:
@@ -132,17 +135,17 @@ fn cloud_guest() {
     ok:
       preemption-request rt-group-budget high-resolution-timers clocksource tsc-stability tsc-deadline-timer
       clock-event-device (timer-migration) (governor) (energy-preference) (frequency-cap) (turbo)
-      idle-states pcie-power-saving cpus-online (housekeeping-cpus) (nohz-full) (nohz-full-isolated)
-      (rcu-callbacks) (systemd-affinity) smt-siblings (shared-cache) (one-memory-node) (interrupts-elsewhere)
-      (default-irq-affinity) (irqaffinity-parameter) (managed-interrupts) irqbalance irq-thread-priorities (packet-steering)
-      (user-tasks) (kernel-threads) competing-priorities audit (workqueues) (writeback-workqueue)
-      nmi-watchdog (soft-watchdog) (hung-task-detector) (machine-check-polling) (vm-statistics) console-messages
-      access-times swap transparent-hugepages hugepage-defrag same-page-merging numa-balancing
-      lock-debugging sanitizers memory-debugging preemption-debugging irqsoff-tracers-built (stack-tracer)
-      (scheduler-statistics) (smi-count) mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit
-      realtime-timeout timer-slack cpuset-controller kernel-recorder bpf kernel-types
-      perf-events
-    ");
+      idle-states pcie-power-saving isolation-request cpus-online (housekeeping-cpus) (nohz-full)
+      (nohz-full-isolated) (rcu-callbacks) (systemd-affinity) smt-siblings (shared-cache) (one-memory-node)
+      (interrupts-elsewhere) (default-irq-affinity) (irqaffinity-parameter) (managed-interrupts) irqbalance irq-thread-priorities
+      (packet-steering) (user-tasks) (kernel-threads) competing-priorities audit (workqueues)
+      (writeback-workqueue) nmi-watchdog (soft-watchdog) (hung-task-detector) (machine-check-polling) (vm-statistics)
+      console-messages access-times swap transparent-hugepages hugepage-defrag same-page-merging
+      numa-balancing lock-debugging sanitizers memory-debugging preemption-debugging irqsoff-tracers-built
+      (stack-tracer) (scheduler-statistics) (smi-count) mitigations (thermal-throttling) realtime-priority-limit
+      memory-lock-limit realtime-timeout timer-slack cpuset-controller kernel-recorder bpf
+      kernel-types perf-events
+    "#);
 }
 
 /// The same kernel booted with and without `isolcpus=1 nohz_full=1 rcu_nocbs=1 irqaffinity=0`, CPU
@@ -246,6 +249,8 @@ fn the_capture_script_copies_whatever_is_read() {
         "/lib/modules/*/config",
         "/usr/lib/modules/*/config",
         "/dev/cpu/*/msr",
+        // Of the environment only two variables are of interest.
+        "/proc/*/environ",
         "/sys/kernel/debug/tracing/*",
     ];
     for host in ["debian-standard", "debian-rt", "arm64-board", "cloud-guest"] {

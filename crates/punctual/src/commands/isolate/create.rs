@@ -4,8 +4,9 @@ use super::journals::{journal_failure, system};
 use super::tweaks::Without;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
+use punctual_host::files::Root;
 use punctual_host::isolate::{
-    self, Change, CreateError, Partition, Plan, Request, Step, Target, parse_cpus,
+    self, Change, CreateError, Partition, Plan, Request, Step, Target, parse_cpus_on,
 };
 use punctual_host::journal::{Effect, StepResult};
 use punctual_report::format::plain;
@@ -20,8 +21,9 @@ use std::fmt::Write;
                         --dry-run\n  punctual isolate create 0xc --no-replug --no-governor\n  \
                         punctual isolate create --node 1")]
 pub struct Args {
-    /// The CPUs: a list (`3`, `2-3`, `0,4`), or a hexadecimal mask starting with `0x` (`0x8`) or
-    /// in 32-bit words separated by commas (`1,00000000` is CPU 32). A plain number is a list.
+    /// The CPUs: a list (`3`, `2-3`, `0,4`, `2-N`: N is the last present CPU), or a hexadecimal
+    /// mask starting with `0x` (`0x8`) or in 32-bit words separated by commas (`1,00000000` is CPU
+    /// 32). A plain number is a list.
     #[arg(required_unless_present = "node", conflicts_with = "node")]
     cpus: Option<String>,
     /// All CPUs of a NUMA node, together with its memory
@@ -71,7 +73,9 @@ pub fn run(args: Args) -> Ending {
 fn request(args: &Args) -> Result<Request, Failure> {
     let target = match (&args.cpus, args.node) {
         (_, Some(node)) => Target::Node(node),
-        (Some(text), None) => Target::Cpus(parse_cpus(text).map_err(Failure::refused)?),
+        (Some(text), None) => {
+            Target::Cpus(parse_cpus_on(&Root::system(), text).map_err(Failure::refused)?)
+        }
         (None, None) => return Err(Failure::refused("which CPUs?")),
     };
     Ok(Request {

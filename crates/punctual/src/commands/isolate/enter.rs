@@ -4,7 +4,10 @@ use super::journals::{journal_failure, system};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
-use punctual_host::isolate::{EnterError, Entry, Membership, enter_self, move_process, parse_cpus};
+use punctual_host::files::Root;
+use punctual_host::isolate::{
+    EnterError, Entry, Membership, enter_self, move_process, parse_cpus_on,
+};
 use punctual_sys::attributes::{Deadline, Scheduling};
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -103,7 +106,7 @@ pub fn run_move(args: MoveArgs) -> Ending {
 }
 
 fn cpus(text: Option<&str>) -> Result<Option<CpuSet>, Failure> {
-    text.map(|text| parse_cpus(text).map_err(Failure::refused)).transpose()
+    text.map(|text| parse_cpus_on(&Root::system(), text).map_err(Failure::refused)).transpose()
 }
 
 fn failure(error: EnterError) -> Failure {

@@ -49,7 +49,7 @@ pub fn run(args: Args) -> Ending {
     let wanted = args
         .cpus
         .as_deref()
-        .map(|text| isolate::parse_cpus(text).map_err(Failure::refused))
+        .map(|text| isolate::parse_cpus_on(&files, text).map_err(Failure::refused))
         .transpose()?;
     let partition = match isolate::status(&files, &store) {
         // Whoever names the CPUs can count visits without any right.

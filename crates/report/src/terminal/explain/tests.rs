@@ -120,13 +120,13 @@ fn a_spike_in_80_columns() {
       Latency 1,545 µs on CPU 0. For 1,402 µs stress-ng-fork (SCHED_OTHER) was not
       preempted in clone(): preemption was disabled, or this kernel is not
       preemptible there (2 times); for 60.0 µs the softirq NET_RX ran; for 40.0 µs
-      \u{1b}[31mevil\n (SCHED_OTHER) ran with a higher priority. The other 43.0 µs
-      are 3 shorter parts.
+      \u{1b}[31mevil\n (real-time priority 99) ran with a higher priority. The other
+      43.0 µs are 3 shorter parts.
       |DEBBBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAACC|
             µs  cause                           who
       A  1,402  running task not preempted      stress-ng-fork (SCHED_OTHER) in clo…
       B   60.0  softirq                         NET_RX
-      C   40.0  preempted by a higher priority  \u{1b}[31mevil\n (SCHED_OTHER)
+      C   40.0  preempted by a higher priority  \u{1b}[31mevil\n (real-time priorit…
       D   30.0  timer interrupt delayed         stress-ng-fork (SCHED_OTHER) in clo…
       E   8.00  interrupt handler               local_timer
       F   5.00  own execution
@@ -172,12 +172,12 @@ fn an_inversion_in_120_columns() {
     main/timer/cpu0: 1 of 1 sample
       Latency 1,545 µs on CPU 0. For 1,402 µs stress-ng-fork (SCHED_OTHER) was not preempted in clone(): preemption was
       disabled, or this kernel is not preemptible there (2 times); for 60.0 µs the softirq NET_RX ran; for 40.0 µs
-      \u{1b}[31mevil\n (SCHED_OTHER) ran with a higher priority. The other 43.0 µs are 3 shorter parts.
+      \u{1b}[31mevil\n (real-time priority 99) ran with a higher priority. The other 43.0 µs are 3 shorter parts.
       |DDABBBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAACCC|
             µs   share  cause                           who
       A  1,402  90.7 %  running task not preempted      stress-ng-fork (SCHED_OTHER) in clone()
       B   60.0   3.9 %  softirq                         NET_RX
-      C   40.0   2.6 %  preempted by a higher priority  \u{1b}[31mevil\n (SCHED_OTHER)
+      C   40.0   2.6 %  preempted by a higher priority  \u{1b}[31mevil\n (real-time priority 99)
       D   30.0   1.9 %  timer interrupt delayed         stress-ng-fork (SCHED_OTHER) in clone()
       E   8.00   0.5 %  interrupt handler               local_timer
       F   5.00   0.3 %  own execution

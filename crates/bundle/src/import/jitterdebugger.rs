@@ -1,0 +1,192 @@
+//! What jitterdebugger leaves: `results.json` with a histogram of each thread, and `samples.raw`
+//! with every sample (jitterdebugger.c, dump_stats and store_file). Its status lines are read with
+//! those of cyclictest, whose latencies it measures.
+//!
+//! Both files number threads, not CPUs: a thread's CPU is known where no affinity was chosen and no
+//! CPU is offline, and that is not recorded. It is left out.
+
+use super::json::{self, Bins};
+use super::numbers::second_run;
+use super::recorded::{self, MAX_COUNT, MAX_LATENCY, Recorded, Thread};
+use super::{Malformed, Tool};
+use punctual_core::cpuset::MAX_CPUS;
+use punctual_core::{Finding, Nanos, Severity};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// `results.json`; `version` is 1 to 3, and missing before 0.2.
+#[derive(Deserialize)]
+struct Document {
+    #[serde(default)]
+    sysinfo: BTreeMap<String, serde_json::Value>,
+    cpu: BTreeMap<String, CpuDocument>,
+}
+
+#[derive(Deserialize)]
+struct CpuDocument {
+    #[serde(default)]
+    histogram: Bins,
+    count: u64,
+    min: u64,
+    max: u64,
+    /// Without a cycle `-nan`, which becomes `null` before this is read.
+    avg: Option<f64>,
+}
+
+/// Reads `results.json`.
+pub fn parse_results(text: &str) -> Result<Recorded, Malformed> {
+    let document: Document = json::read(text)?;
+    let mut into = Recorded::of(Tool::Jitterdebugger, "jitterdebugger results.json");
+    let unit = document.sysinfo.get("resolution_in_ns").and_then(serde_json::Value::as_u64);
+    into.unit = match unit {
+        None | Some(1_000) => Nanos::MICRO,
+        Some(1) => Nanos(1),
+        Some(other) => {
+            return Err(Malformed::at(1, format!("a resolution of {other} ns is not known")));
+        }
+    };
+    for (key, value) in document.sysinfo {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        into.details.insert(format!("system_{key}"), value);
+    }
+    // One slot for each unit below a millisecond.
+    let range = (1_000_000 / into.unit.ns()) as u64;
+    for (key, thread) in document.cpu {
+        let wrong = |why: Malformed| {
+            Malformed::at(1, format!("thread {}: {}", key.escape_debug(), why.why))
+        };
+        into.threads.push(thread.read(&key, range).map_err(wrong)?);
+    }
+    // Keys are texts: 10 stands before 2.
+    into.threads.sort_by_key(|thread| thread.index);
+    Ok(into)
+}
+
+impl CpuDocument {
+    fn read(self, key: &str, range: u64) -> Result<Thread, Malformed> {
+        let index = key.parse().ok().filter(|index| *index < MAX_CPUS);
+        let index = index.ok_or_else(|| Malformed::at(1, "it has no index"))?;
+        let cycles = recorded::bounded(self.count, MAX_COUNT, "the count", 1)?;
+        let bins = self.histogram.whole()?;
+        let inside: u64 = bins.iter().map(|(_, count)| count).sum();
+        let overflows = cycles.checked_sub(inside).ok_or_else(|| {
+            Malformed::at(1, format!("{inside} in its histogram, but only {cycles} in all"))
+        })?;
+        let thread = thread(index);
+        if cycles == 0 {
+            return Ok(thread);
+        }
+        let (min, max) = (
+            recorded::bounded(self.min, MAX_LATENCY, "min", 1)?,
+            recorded::bounded(self.max, MAX_LATENCY, "max", 1)?,
+        );
+        let mean = self.avg.filter(|mean| (0.0..=MAX_LATENCY as f64).contains(mean));
+        let mean = mean.ok_or_else(|| Malformed::at(1, "its mean is not plausible"))?;
+        Ok(Thread { bins, range: Some(range), overflows, min, mean, max, ..thread })
+    }
+}
+
+/// The thread that stores samples ends with the measurement, whatever still waits in its rings
+/// (store_file).
+fn last_missing() -> Finding {
+    let message = "jitterdebugger stores no sample of its last moment: the newest ones are missing";
+    Finding::new("last-samples-missing", Severity::Note, "", message)
+        .evidence("samples.raw; results.json of the same run counts all")
+        .remedy("import results.json where the largest latency matters")
+}
+
+/// It makes SCHED_FIFO threads, and ends where it may not; their priority is not recorded.
+fn thread(index: usize) -> Thread {
+    Thread { index, policy: Some("fifo".into()), ..Thread::default() }
+}
+
+/// A sample: `struct latency_sample`, packed. `timespec` has two fields of 8 bytes on systems of 64
+/// bits, and of 4 on those of 32 with times of that size.
+#[derive(Clone, Copy)]
+struct Sample {
+    thread: usize,
+    /// When it woke, on CLOCK_MONOTONIC.
+    at: u64,
+    value: u64,
+}
+
+/// The sizes of a record.
+const SIZES: [usize; 2] = [28, 20];
+/// So many records decide whether a file is one of samples.
+const TRIED: usize = 64;
+/// A system that runs for longer does not exist.
+const MAX_SECONDS: u64 = 1 << 32;
+
+impl Sample {
+    fn read(record: &[u8]) -> Option<Sample> {
+        let (head, rest) = record.split_first_chunk::<4>()?;
+        let (seconds, nanoseconds, rest) = match record.len() {
+            28 => {
+                let (seconds, rest) = rest.split_first_chunk::<8>()?;
+                let (fraction, rest) = rest.split_first_chunk::<8>()?;
+                (u64::from_le_bytes(*seconds), u64::from_le_bytes(*fraction), rest)
+            }
+            _ => {
+                let (seconds, rest) = rest.split_first_chunk::<4>()?;
+                let (fraction, rest) = rest.split_first_chunk::<4>()?;
+                (u32::from_le_bytes(*seconds).into(), u32::from_le_bytes(*fraction).into(), rest)
+            }
+        };
+        let value = u64::from_le_bytes(*rest.first_chunk::<8>()?);
+        let thread = u32::from_le_bytes(*head) as usize;
+        let plausible = thread < MAX_CPUS
+            && seconds < MAX_SECONDS
+            && nanoseconds < 1_000_000_000
+            && value <= MAX_LATENCY;
+        plausible.then(|| Sample { thread, at: seconds * 1_000_000_000 + nanoseconds, value })
+    }
+}
+
+/// The size of a record, where the bytes are samples: the first ones all have plausible values, and
+/// each thread's time goes on. A text has none.
+pub fn samples(bytes: &[u8]) -> Option<usize> {
+    let is_of = |size: &usize| {
+        let first: Vec<&[u8]> = bytes.chunks_exact(*size).take(TRIED).collect();
+        let read: Option<Vec<Sample>> = first.iter().map(|record| Sample::read(record)).collect();
+        let mut last = BTreeMap::new();
+        let goes_on = |sample: &Sample| {
+            last.insert(sample.thread, sample.at).is_none_or(|before| before < sample.at)
+        };
+        !first.is_empty() && read.is_some_and(|samples| samples.iter().all(goes_on))
+    };
+    // The upper bytes of a thread's number are 0, which no text holds.
+    let binary = bytes.get(..4).is_some_and(|head| head[2..] == [0, 0]);
+    SIZES.into_iter().find(|size| binary && is_of(size))
+}
+
+/// Reads `samples.raw`.
+pub fn parse_samples(bytes: &[u8], size: usize, nanoseconds: bool) -> Result<Recorded, Malformed> {
+    let mut into = Recorded::of(Tool::Jitterdebugger, "jitterdebugger samples.raw");
+    into.unit = if nanoseconds { Nanos(1) } else { Nanos::MICRO };
+    let records = bytes.chunks_exact(size);
+    if !records.remainder().is_empty() {
+        return Err(Malformed::at(1, "it ends within a sample: it was cut off"));
+    }
+    let mut values: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
+    let mut last = BTreeMap::new();
+    let (mut first_of_all, mut last_of_all) = (u64::MAX, 0);
+    for (place, record) in records.enumerate() {
+        let sample = Sample::read(record);
+        let sample = sample.ok_or_else(|| {
+            Malformed::at(1, format!("what stands at byte {} is no sample", place * size))
+        })?;
+        if last.insert(sample.thread, sample.at).is_some_and(|before| before >= sample.at) {
+            let Malformed { why, .. } = second_run(1);
+            return Err(Malformed::at(1, format!("byte {}: {why}", place * size)));
+        }
+        (first_of_all, last_of_all) = (first_of_all.min(sample.at), last_of_all.max(sample.at));
+        values.entry(sample.thread).or_default().push(sample.value);
+    }
+    into.findings.push(last_missing());
+    into.duration = i64::try_from(last_of_all.saturating_sub(first_of_all)).ok().map(Nanos);
+    for (index, values) in values {
+        into.threads
+            .push(Thread { policy: thread(index).policy, ..Thread::of_values(index, values) });
+    }
+    Ok(into)
+}

@@ -1,0 +1,194 @@
+//! Which CPUs irqbalance leaves alone (irqbalance's cputree.c, setup_banned_cpus, 1.0 to 1.9.5).
+//!
+//! A mask in `IRQBALANCE_BANNED_CPUS` goes before a list in `IRQBALANCE_BANNED_CPULIST`, although
+//! the daemon logs that the mask "is discarded", and either replaces what it finds out by itself:
+//! the isolated and the nohz_full CPUs count only where neither is set.
+
+use crate::files::Files;
+use punctual_core::CpuSet;
+
+/// Where distributions keep its environment, the later ones over the earlier ones: upstream,
+/// Debian, Fedora and SUSE (misc/irqbalance.service.in).
+const FILES: [&str; 4] = [
+    "/usr/lib/irqbalance/defaults.env",
+    "/etc/irqbalance.env",
+    "/etc/default/irqbalance",
+    "/etc/sysconfig/irqbalance",
+];
+const MASK: &str = "IRQBALANCE_BANNED_CPUS";
+const LIST: &str = "IRQBALANCE_BANNED_CPULIST";
+
+/// What irqbalance was told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ban {
+    /// Nothing: it leaves out the CPUs that the kernel calls isolated or nohz_full.
+    Detected,
+    /// These CPUs and no others, by this setting.
+    Cpus(CpuSet, String),
+    /// An empty value. Of a list, up to 1.9.5 it is as if it were not set, later it bans no CPU
+    /// (irqbalance(1)); of a mask, it bans no CPU up to 1.6 and is as if it were not set later.
+    Empty(String),
+    /// It is not known what it makes of this setting, or a file cannot be read.
+    Unknown(String),
+}
+
+/// A variable of its environment, and where it is set.
+type Variable = Option<(String, String)>;
+
+impl Ban {
+    /// Of a running irqbalance: its environment, where this user may read it, else the files that
+    /// services get it from.
+    pub fn read(files: &dyn Files, pid: u32) -> Ban {
+        let path = format!("/proc/{pid}/environ");
+        let own = files.read(&path).ok().filter(|environment| !environment.is_empty());
+        let (mask, list) = match own {
+            Some(environment) => {
+                let find = |name: &str| {
+                    let mut entries = environment.split('\0');
+                    let found =
+                        entries.find_map(|entry| entry.strip_prefix(name)?.strip_prefix('='));
+                    found.map(|value| (value.to_owned(), path.clone()))
+                };
+                (find(MASK), find(LIST))
+            }
+            None => match of_files(files) {
+                Ok(both) => both,
+                Err(why) => return Ban::Unknown(why),
+            },
+        };
+        Ban::of(mask, list)
+    }
+
+    fn of(mask: Variable, list: Variable) -> Ban {
+        let set =
+            |variable: &Variable| variable.as_ref().is_some_and(|(value, _)| !value.is_empty());
+        if !set(&list)
+            && let Some((_, path)) = mask.as_ref().filter(|(value, _)| value.is_empty())
+        {
+            return Ban::Empty(format!("{path} has {MASK}="));
+        }
+        if let Some((value, path)) = mask.filter(|(value, _)| !value.is_empty()) {
+            let evidence = format!("{path} has {MASK}={}", clip(&value));
+            return match read_mask(&value) {
+                Some(cpus) => Ban::Cpus(cpus, evidence),
+                None => Ban::Unknown(format!("{evidence}, which is no mask to irqbalance")),
+            };
+        }
+        let Some((value, path)) = list else { return Ban::Detected };
+        let evidence = format!("{path} has {LIST}={}", clip(&value));
+        match value.trim().parse::<CpuSet>() {
+            _ if value.is_empty() => Ban::Empty(evidence),
+            Ok(cpus) if !cpus.is_empty() => Ban::Cpus(cpus, evidence),
+            _ => Ban::Unknown(format!("{evidence}, which is no list to irqbalance")),
+        }
+    }
+}
+
+/// Hexadecimal digits; `0x` before them ends the reading at the x, with no CPU banned (bitmap.c,
+/// __bitmap_parse).
+fn read_mask(value: &str) -> Option<CpuSet> {
+    let prefixed = ["0x", "0X"].iter().any(|prefix| value.trim_start().starts_with(prefix));
+    if prefixed { Some(CpuSet::new()) } else { CpuSet::from_mask(value).ok() }
+}
+
+/// The two variables as `EnvironmentFile=` takes them from these files (systemd.exec(5)): the last
+/// assignment of each holds.
+fn of_files(files: &dyn Files) -> Result<(Variable, Variable), String> {
+    let (mut mask, mut list) = (None, None);
+    for path in FILES {
+        let text = match files.read(path) {
+            Ok(text) => text,
+            Err(why) if why.is_missing() => continue,
+            Err(why) => return Err(why.to_string()),
+        };
+        for line in text.lines().map(str::trim) {
+            let Some((name, value)) = line.split_once('=') else { continue };
+            let value = unquote(value.trim());
+            match name.trim() {
+                MASK => mask = Some((value, path.to_owned())),
+                LIST => list = Some((value, path.to_owned())),
+                _ => {}
+            }
+        }
+    }
+    Ok((mask, list))
+}
+
+/// A value without the quotation marks around it.
+fn unquote(value: &str) -> String {
+    let inner = ['"', '\''].iter().find_map(|mark| value.strip_prefix(*mark)?.strip_suffix(*mark));
+    inner.unwrap_or(value).to_owned()
+}
+
+fn clip(value: &str) -> String {
+    value.chars().take(60).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::testing::FakeFiles;
+    use proptest::prelude::*;
+
+    const DEBIAN: &str = "/etc/default/irqbalance";
+
+    fn ban(files: FakeFiles) -> String {
+        match Ban::read(&files, 900) {
+            Ban::Detected => "detected".into(),
+            Ban::Cpus(cpus, _) => format!("bans `{cpus}`"),
+            Ban::Empty(_) => "empty".into(),
+            Ban::Unknown(_) => "unknown".into(),
+        }
+    }
+
+    fn of(text: &str) -> String {
+        ban(FakeFiles::new().with(DEBIAN, text))
+    }
+
+    #[test]
+    fn a_mask_goes_before_a_list_and_both_before_detection() {
+        assert_eq!(ban(FakeFiles::new()), "detected");
+        assert_eq!(of("#IRQBALANCE_BANNED_CPULIST=1\nENABLED=\"1\"\n"), "detected");
+        assert_eq!(of("IRQBALANCE_BANNED_CPUS=0000000c\n"), "bans `2-3`");
+        assert_eq!(of("IRQBALANCE_BANNED_CPULIST=\"1,3\"\n"), "bans `1,3`");
+        let both = "IRQBALANCE_BANNED_CPULIST=1\nIRQBALANCE_BANNED_CPUS=c\n";
+        assert_eq!(of(both), "bans `2-3`");
+        assert_eq!(of("IRQBALANCE_BANNED_CPUS=ff,00000001\n"), "bans `0,32-39`");
+        // Versions that read the list take an empty mask as if it were not set.
+        assert_eq!(of("IRQBALANCE_BANNED_CPUS=\nIRQBALANCE_BANNED_CPULIST=1\n"), "bans `1`");
+        assert_eq!(of("IRQBALANCE_BANNED_CPUS=\n"), "empty");
+    }
+
+    #[test]
+    fn repeated_assignments_replace_one_another() {
+        assert_eq!(of("IRQBALANCE_BANNED_CPULIST=1\nIRQBALANCE_BANNED_CPULIST=2\n"), "bans `2`");
+        let two = FakeFiles::new()
+            .with(DEBIAN, "IRQBALANCE_BANNED_CPULIST=1")
+            .with("/etc/sysconfig/irqbalance", "IRQBALANCE_BANNED_CPULIST=3");
+        assert_eq!(ban(two), "bans `3`");
+    }
+
+    #[test]
+    fn its_own_environment_is_believed_before_files() {
+        let files = FakeFiles::new().with(DEBIAN, "IRQBALANCE_BANNED_CPULIST=1");
+        let own = files.with("/proc/900/environ", "A=b\0IRQBALANCE_BANNED_CPULIST=2\0");
+        assert_eq!(ban(own.clone()), "bans `2`");
+        assert_eq!(ban(own.with("/proc/900/environ", "A=b\0")), "detected");
+    }
+
+    #[test]
+    fn what_it_cannot_read_bans_nothing_or_is_not_known() {
+        assert_eq!(of("IRQBALANCE_BANNED_CPUS=0xc\n"), "bans ``");
+        assert_eq!(of("IRQBALANCE_BANNED_CPUS=2-3\n"), "unknown");
+        assert_eq!(of("IRQBALANCE_BANNED_CPULIST=1-N\n"), "unknown");
+        assert_eq!(of("IRQBALANCE_BANNED_CPULIST=\n"), "empty");
+        assert_eq!(ban(FakeFiles::new().refusing(DEBIAN, libc::EACCES)), "unknown");
+    }
+
+    proptest! {
+        #[test]
+        fn no_file_panics(text in "(IRQBALANCE_BANNED_CPU(S|LIST)=)?\\PC{0,40}") {
+            of(&text);
+        }
+    }
+}

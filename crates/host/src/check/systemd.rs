@@ -1,0 +1,207 @@
+//! On which CPUs systemd starts services: `CPUAffinity=` of its configuration, and
+//! `systemd.cpu_affinity=` of the kernel's command line, which takes precedence
+//! (systemd-system.conf(5), kernel-command-line(7); systemd's src/core/main.c and
+//! src/shared/cpu-set-util.c).
+
+use crate::environment::CommandLine;
+use crate::files::Files;
+use punctual_core::CpuSet;
+use std::collections::BTreeMap;
+
+/// Directories with configuration, what stands in an earlier one replaces a file of the same name
+/// in a later one.
+const PLACES: [&str; 4] =
+    ["/etc/systemd", "/run/systemd", "/usr/local/lib/systemd", "/usr/lib/systemd"];
+const FILE: &str = "system.conf";
+/// More drop-ins are not read.
+const MAX_DROP_INS: usize = 256;
+
+/// The affinity that systemd gives itself and its services.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Affinity {
+    /// The CPUs; `None` where none are set, so that services start on all.
+    pub cpus: Option<CpuSet>,
+    /// The settings that say so, in the order in which they count.
+    pub settings: Vec<String>,
+}
+
+impl Affinity {
+    /// Reads it. An error says which file is there and cannot be read.
+    pub fn read(files: &dyn Files, line: &CommandLine) -> Result<Affinity, String> {
+        let mut affinity = Affinity::default();
+        for path in configuration(files) {
+            let text = files.read(&path).map_err(|why| why.to_string())?;
+            for value in assignments(&text) {
+                affinity.merge(&path, &value);
+            }
+        }
+        for value in line.values("systemd.cpu_affinity") {
+            affinity.replace(&value);
+        }
+        Ok(affinity)
+    }
+
+    /// Repeated lines are merged, an empty one resets those before, and one that is no list is
+    /// passed over.
+    fn merge(&mut self, path: &str, value: &str) {
+        let setting = format!("{path}: CPUAffinity={}", clip(value));
+        match read_list(value) {
+            None => return self.settings.push(format!("{setting}, which systemd ignores")),
+            Some(cpus) if cpus.is_empty() => self.cpus = None,
+            Some(cpus) => {
+                self.cpus = Some(self.cpus.take().unwrap_or_default().union(&cpus));
+            }
+        }
+        self.settings.push(setting);
+    }
+
+    fn replace(&mut self, value: &str) {
+        let setting = format!("/proc/cmdline has systemd.cpu_affinity={}", clip(value));
+        let Some(cpus) = read_list(value) else {
+            return self.settings.push(format!("{setting}, which systemd ignores"));
+        };
+        self.cpus = Some(cpus).filter(|cpus| !cpus.is_empty());
+        self.settings = vec![setting];
+    }
+}
+
+/// The main file, the first of its places, and the drop-ins of all places by name.
+fn configuration(files: &dyn Files) -> Vec<String> {
+    let main = PLACES.iter().map(|place| format!("{place}/{FILE}"));
+    let main = main.into_iter().find(|path| files.exists(path));
+    let mut drop_ins = BTreeMap::new();
+    for place in PLACES {
+        let directory = format!("{place}/{FILE}.d");
+        let names = files.list(&directory).unwrap_or_default();
+        for name in names.into_iter().filter(|name| name.ends_with(".conf")).take(MAX_DROP_INS) {
+            let path = format!("{directory}/{name}");
+            drop_ins.entry(name).or_insert(path);
+        }
+    }
+    main.into_iter().chain(drop_ins.into_values()).collect()
+}
+
+/// The values of `CPUAffinity=` in the section `[Manager]`, in order (systemd.syntax(7)).
+fn assignments(text: &str) -> Vec<String> {
+    let mut values = Vec::new();
+    let (mut manager, mut joined) = (false, String::new());
+    for line in text.lines() {
+        let line = line.trim();
+        if line.starts_with(['#', ';']) {
+            continue;
+        }
+        // A line goes on where it ends in a backslash.
+        if let Some(start) = line.strip_suffix('\\') {
+            joined += start;
+            joined.push(' ');
+            continue;
+        }
+        let whole = std::mem::take(&mut joined) + line;
+        let whole = whole.trim();
+        if let Some(section) = whole.strip_prefix('[') {
+            manager = section == "Manager]";
+        } else if let Some((key, value)) = whole.split_once('=')
+            && manager
+            && key.trim_end() == "CPUAffinity"
+        {
+            values.push(value.trim().to_owned());
+        }
+    }
+    values
+}
+
+/// CPUs and ranges between white space or commas; a range that runs backwards is left out.
+fn read_list(value: &str) -> Option<CpuSet> {
+    let mut cpus = CpuSet::new();
+    let words = value.split(|c: char| c == ',' || c.is_ascii_whitespace());
+    let words = words.map(|word| word.trim_matches(['"', '\'']));
+    for word in words.filter(|word| !word.is_empty()) {
+        let backwards = |(first, last): (&str, &str)| {
+            let both = first.parse::<u32>().ok().zip(last.parse::<u32>().ok());
+            both.is_some_and(|(first, last)| first > last)
+        };
+        if word.split_once('-').is_some_and(backwards) {
+            continue;
+        }
+        cpus = cpus.union(&word.parse().ok()?);
+    }
+    Some(cpus)
+}
+
+fn clip(value: &str) -> String {
+    value.chars().take(60).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::testing::FakeFiles;
+    use proptest::prelude::*;
+
+    const MAIN: &str = "/etc/systemd/system.conf";
+
+    fn cpus(files: &FakeFiles, line: &str) -> String {
+        let affinity = Affinity::read(files, &CommandLine(line.into())).expect("it can be read");
+        affinity.cpus.map_or("all".into(), |cpus| cpus.to_string())
+    }
+
+    fn of(text: &str) -> String {
+        cpus(&FakeFiles::new().with(MAIN, text), "")
+    }
+
+    #[test]
+    fn repeated_lines_merge_and_an_empty_one_resets() {
+        assert_eq!(of("[Manager]\nCPUAffinity=0 1\n"), "0-1");
+        assert_eq!(of("[Manager]\nCPUAffinity=0-1\nCPUAffinity=3\n"), "0-1,3");
+        assert_eq!(of("[Manager]\nCPUAffinity=0-3\nCPUAffinity=\nCPUAffinity=0\n"), "0");
+        assert_eq!(of("[Manager]\nCPUAffinity=0\nCPUAffinity=\n"), "all");
+        assert_eq!(of("[Manager]\nCPUAffinity = 0, 2\n"), "0,2");
+        assert_eq!(of("[Manager]\nCPUAffinity=0 \\\n# between\n  2\n"), "0,2");
+    }
+
+    #[test]
+    fn what_systemd_passes_over_counts_for_nothing() {
+        assert_eq!(of("#CPUAffinity=0\n;CPUAffinity=0\n"), "all");
+        assert_eq!(of("CPUAffinity=0\n"), "all", "outside of a section");
+        assert_eq!(of("[Service]\nCPUAffinity=0\n[Manager]\n"), "all");
+        assert_eq!(of("[Manager]\nCPUAffinity=0\nCPUAffinity=none of them\n"), "0");
+        assert_eq!(of("[Manager]\nCPUAffinity=3-1 0\n"), "0");
+    }
+
+    #[test]
+    fn drop_ins_come_after_the_file_by_name_and_hide_those_of_their_name() {
+        let files = FakeFiles::new()
+            .with(MAIN, "[Manager]\nCPUAffinity=0\n")
+            .with("/usr/lib/systemd/system.conf", "[Manager]\nCPUAffinity=7\n")
+            .with("/usr/lib/systemd/system.conf.d/10-a.conf", "[Manager]\nCPUAffinity=6\n")
+            .with("/etc/systemd/system.conf.d/10-a.conf", "[Manager]\nCPUAffinity=1\n")
+            .with("/run/systemd/system.conf.d/90-b.conf", "[Manager]\nCPUAffinity=3\n")
+            .with("/etc/systemd/system.conf.d/other", "[Manager]\nCPUAffinity=5\n");
+        assert_eq!(cpus(&files, ""), "0-1,3");
+        let reset = files.with("/etc/systemd/system.conf.d/50-x.conf", "[Manager]\nCPUAffinity=\n");
+        assert_eq!(cpus(&reset, ""), "3");
+    }
+
+    #[test]
+    fn the_command_line_replaces_the_files() {
+        let files = FakeFiles::new().with(MAIN, "[Manager]\nCPUAffinity=0-3\n");
+        assert_eq!(cpus(&files, "quiet systemd.cpu_affinity=0,1"), "0-1");
+        assert_eq!(cpus(&files, "systemd.cpu-affinity=2 systemd.cpu_affinity=1"), "1");
+        assert_eq!(cpus(&files, "systemd.cpu_affinity="), "all");
+        assert_eq!(cpus(&files, "systemd.cpu_affinity=x"), "0-3");
+    }
+
+    #[test]
+    fn a_file_that_refuses_is_named() {
+        let files = FakeFiles::new().refusing(MAIN, libc::EACCES);
+        let why = Affinity::read(&files, &CommandLine::default()).unwrap_err();
+        assert!(why.contains(MAIN), "{why}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "(\\[Manager\\]\nCPUAffinity=)?\\PC{0,60}") {
+            of(&text);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Configuration that was once read wrongly: captured systems with changed files
+//! (fixtures/host-changes), each judged as its owner, or the program that reads it, would.
+
+use super::*;
+use crate::files::{FileError, Files, Root};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+fn fixtures(place: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(place)
+}
+
+/// A captured system, with the files of a case over its own.
+struct Changed {
+    upper: Root,
+    lower: Root,
+    removed: Vec<String>,
+}
+
+impl Changed {
+    fn new(case: &str) -> Changed {
+        let upper = Root::at(fixtures("host-changes").join(case));
+        let base = upper.read_trimmed("/base").expect("the case names its base");
+        let removed = upper.read("/removed").unwrap_or_default();
+        let removed = removed.lines().map(str::to_owned).collect();
+        Changed { upper, lower: Root::at(fixtures("hosts").join(base)), removed }
+    }
+
+    fn root(&self, path: &str) -> &Root {
+        let lower = !self.upper.exists(path) && !self.removed.iter().any(|gone| gone == path);
+        if lower { &self.lower } else { &self.upper }
+    }
+}
+
+impl Files for Changed {
+    fn read(&self, path: &str) -> Result<String, FileError> {
+        self.root(path).read(path)
+    }
+    fn read_bytes(&self, path: &str) -> Result<Vec<u8>, FileError> {
+        self.root(path).read_bytes(path)
+    }
+    fn exists(&self, path: &str) -> bool {
+        self.root(path).exists(path)
+    }
+    fn list(&self, path: &str) -> Result<Vec<String>, FileError> {
+        let both = (self.upper.list(path), self.lower.list(path));
+        let names: BTreeSet<String> = match both {
+            (Err(why), Err(_)) => return Err(why),
+            (upper, lower) => upper.into_iter().chain(lower).flatten().collect(),
+        };
+        Ok(names.into_iter().collect())
+    }
+    fn read_link(&self, path: &str) -> Result<String, FileError> {
+        self.root(path).read_link(path)
+    }
+    fn write(&self, path: &str, _: &str) -> Result<(), FileError> {
+        panic!("a rule wrote to {path}")
+    }
+    fn create_dir(&self, path: &str) -> Result<(), FileError> {
+        panic!("a rule made {path}")
+    }
+    fn remove_dir(&self, path: &str) -> Result<(), FileError> {
+        panic!("a rule removed {path}")
+    }
+}
+
+fn of(case: &str, cpus: Option<&str>, rule: &str) -> RuleResult {
+    let files = Changed::new(case);
+    let context = Context::new(&files, cpus.map(|list| list.parse().expect("a list")));
+    evaluate(rule, &context).unwrap_or_else(|| panic!("no rule {rule}"))
+}
+
+/// Verdict, or that the rule does not apply, and a part of message or evidence.
+fn assert_judged(case: &str, cpus: Option<&str>, rule: &str, verdict: &str, part: &str) {
+    let result = of(case, cpus, rule);
+    let judged =
+        if result.applies { result.verdict.to_string() } else { "does not apply".to_owned() };
+    let text = format!("{} | {}", result.message, result.evidence);
+    assert!(judged == verdict && text.contains(part), "{case}: {result:?}");
+}
+
+#[test]
+fn a_boot_parameter_is_judged_by_what_is_in_force() {
+    let request =
+        |case, verdict, part| assert_judged(case, None, "isolation-request", verdict, part);
+    request("isolcpus-0", "warning", "asked for and not in force: isolcpus=0");
+    request("isolcpus-0-in-force", "ok", "isolcpus=0");
+    request("isolcpus-0-one-cpu", "warning", "asked for and not in force: isolcpus=0");
+    request("isolcpus-to-N-5.10", "warning", "`N` is read by Linux 5.13 and later only");
+    request("rcu-nocbs-to-N", "ok", "the requested isolation is in force");
+    assert_judged("isolcpus-0", None, "managed-interrupts", "does not apply", "not in force");
+    let advised = of("isolcpus-0-in-force", None, "managed-interrupts");
+    assert!(advised.fix.is_some_and(|fix| fix.contains("isolcpus=managed_irq,domain,0`")));
+}
+
+#[test]
+fn lists_are_read_as_the_running_kernel_reads_them() {
+    assert_judged("rcu-nocbs-to-N", None, "rcu-callbacks", "ok", "rcu_nocbs=2-N");
+    // Linux 5.10 refuses the list, and offloads all CPUs then.
+    let rule = "rcu-callbacks";
+    assert_judged("isolcpus-to-N-5.10", Some("3"), rule, "ok", "takes all CPUs then");
+}
+
+#[test]
+fn irqbalance_is_told_by_its_mask() {
+    assert_judged("irqbalance-mask", Some("2-3"), "irqbalance", "ok", "CPUs `2-3`");
+    assert_judged("irqbalance-mask", Some("1-3"), "irqbalance", "warning", "CPUs `2-3`");
+}
+
+#[test]
+fn a_ban_of_irqbalance_replaces_what_it_detects() {
+    const DAEMON: &str = "1 (irqbalance) S 0 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 \
+                          0 0 0 0 0 0 0 0 0 0 17 0 0 0 0";
+    let judged = |setting: &str| {
+        let files = ideal().with("/proc/1/stat", DAEMON);
+        result(&files.with("/etc/default/irqbalance", setting), None, "irqbalance").verdict
+    };
+    // CPUs 2-3 are isolated there.
+    assert_eq!(judged(""), Verdict::Ok);
+    assert_eq!(judged("IRQBALANCE_BANNED_CPULIST=2-3\n"), Verdict::Ok);
+    assert_eq!(judged("IRQBALANCE_BANNED_CPULIST=1\n"), Verdict::Warning);
+    assert_eq!(
+        judged("IRQBALANCE_BANNED_CPUS=2\nIRQBALANCE_BANNED_CPULIST=2-3\n"),
+        Verdict::Warning
+    );
+    assert_eq!(judged("IRQBALANCE_BANNED_CPULIST=\n"), Verdict::Unknown);
+    assert_eq!(judged("IRQBALANCE_BANNED_CPULIST=2-N\n"), Verdict::Unknown);
+}
+
+#[test]
+fn services_run_where_all_lines_of_systemd_together_say() {
+    let rule = "systemd-affinity";
+    assert_judged("cpuaffinity-drop-in", Some("2-3"), rule, "advice", "on all of CPUs 0-3");
+    let files = ideal().with("/etc/systemd/system.conf", "[Manager]\nCPUAffinity=0-3\n");
+    // Isolation keeps services off only as long as no affinity is set.
+    assert_eq!(result(&files, None, rule).verdict, Verdict::Advice);
+    let line = "isolcpus=2-3 systemd.cpu_affinity=0-1";
+    assert_eq!(result(&files.with("/proc/cmdline", line), None, rule).verdict, Verdict::Ok);
+}
+
+#[test]
+fn in_a_container_partitions_may_be_out_of_sight() {
+    let part = "only a part of the groups, `/docker/4f`";
+    assert_judged("container-v1", None, "isolated-cpus", "unknown", part);
+    assert_judged("container-v1", None, "rt-group-budget", "bad", "/sys/fs/cgroup/cpu/cpu.rt");
+    let elsewhere = "1 0 0:1 /docker/a /cg/cpu rw - cgroup none rw,cpu";
+    let files = ideal()
+        .with("/boot/config-6.12.30-rt-amd64", "CONFIG_RT_GROUP_SCHED=y")
+        .with("/proc/self/mountinfo", elsewhere)
+        .with("/proc/self/cgroup", "1:cpu:/docker/b\n");
+    let budget = result(&files, None, "rt-group-budget");
+    assert_eq!(budget.verdict, Verdict::Unknown, "{budget:?}");
+    let v2 = ideal()
+        .with("/sys/fs/cgroup/cgroup.type", "domain")
+        .with("/sys/devices/system/cpu/isolated", "");
+    assert_eq!(result(&v2, None, "isolated-cpus").verdict, Verdict::Unknown);
+}
+
+#[test]
+fn rules_about_x86_do_not_apply_elsewhere() {
+    let x86 = [
+        "tsc-stability",
+        "tsc-deadline-timer",
+        "machine-check-polling",
+        "smi-count",
+        "microcode",
+        "thermal-throttling",
+        "energy-preference",
+        "turbo",
+    ];
+    for rule in x86 {
+        assert_judged("riscv64", Some("3"), rule, "does not apply", "");
+        let named = ideal().with("/proc/sys/kernel/arch", "riscv64");
+        let named = named
+            .with("/proc/cpuinfo", "processor : 0\nisa : rv64imac")
+            .without("/sys/devices/system/cpu/intel_pstate");
+        assert!(!result(&named, None, rule).applies, "{rule}");
+    }
+}
+
+#[test]
+fn types_that_cannot_be_read_are_not_there() {
+    let files = ideal().refusing("/sys/kernel/btf/vmlinux", libc::EACCES);
+    for rule in ["kernel-types", "kernel-recorder"] {
+        let unread = result(&files, None, rule);
+        assert_eq!(unread.verdict, Verdict::Advice, "{unread:?}");
+        assert!(unread.evidence.contains("cannot read /sys/kernel/btf/vmlinux"), "{unread:?}");
+    }
+}
+
+#[test]
+fn for_timer_migration_both_vendors_are_named() {
+    let path = "/proc/sys/kernel/timer_migration";
+    for value in ["0", "1"] {
+        let both = result(&ideal().with(path, value), None, "timer-migration");
+        assert!(both.message.contains("TuneD") && both.message.contains("Red Hat"), "{both:?}");
+        assert!(both.writes.is_empty(), "neither is written: {both:?}");
+    }
+    let other = ideal()
+        .without("/sys/kernel/realtime")
+        .with("/proc/sys/kernel/version", "#1 SMP PREEMPT")
+        .with(path, "1");
+    assert_eq!(result(&other, None, "timer-migration").writes.len(), 1);
+}
+
+/// The CPUs that follow a word in a remedy.
+fn named_after(fix: &str, word: &str) -> Option<String> {
+    let (_, rest) = fix.split_once(word)?;
+    let list = rest.trim_start_matches("managed_irq,domain,");
+    Some(list.chars().take_while(|c| c.is_ascii_digit() || "-,".contains(*c)).collect())
+}
+
+#[test]
+fn no_remedy_sets_all_cpus_apart_or_names_none() {
+    let hosts =
+        ["debian-standard", "debian-standard-isolated", "debian-rt", "arm64-board", "cloud-guest"];
+    let hosts =
+        hosts.map(|host| Box::new(Root::at(fixtures("hosts").join(host))) as Box<dyn Files>);
+    let cases = std::fs::read_dir(fixtures("host-changes")).expect("it is there").flatten();
+    let cases = cases.filter(|case| case.path().is_dir());
+    let cases = cases
+        .map(|case| Box::new(Changed::new(&case.file_name().to_string_lossy())) as Box<dyn Files>);
+    let everything = "/sys/devices/system/cpu/online";
+    for files in hosts.into_iter().chain(cases) {
+        let online: CpuSet =
+            files.read_trimmed(everything).expect("a list").parse().expect("a list");
+        for cpus in [None, Some("0-3"), Some("3"), Some("0")] {
+            let cpus: Option<CpuSet> = cpus.map(|list| list.parse().expect("a list"));
+            for result in run(&Context::new(&*files, cpus.clone())) {
+                let fix = result.fix.unwrap_or_default();
+                let apart = ["isolcpus=", "nohz_full=", "isolate create ", "BANNED_CPULIST="];
+                for word in apart {
+                    let Some(list) = named_after(&fix, word).filter(|list| !list.is_empty()) else {
+                        continue;
+                    };
+                    let set: CpuSet = list.trim_end_matches(',').parse().expect("a list");
+                    assert!(!online.is_subset(&set), "{}: {fix}", result.id);
+                }
+                for word in ["irqaffinity=", "set CPUAffinity="] {
+                    assert_ne!(
+                        named_after(&fix, word).as_deref(),
+                        Some(""),
+                        "{}: {fix}",
+                        result.id
+                    );
+                }
+                let empty = result.writes.iter().find(|write| write.value.trim().is_empty());
+                assert_eq!(empty, None, "{}", result.id);
+            }
+        }
+    }
+}
