@@ -6,6 +6,7 @@
 //! ([`multiple`]), requirements ([`gate`]), warnings ([`warnings`]). docs/compare.md says what it
 //! means and how well it was measured to work.
 
+mod equal;
 pub mod extreme;
 pub mod gate;
 pub mod ladder;
@@ -98,6 +99,12 @@ pub fn compare(sides: &[SideInput], options: &Options) -> Result<Comparison, Com
             None => judge(gate, &pair, &compared, tested),
             Some(why) => undecided(gate, &name, number, why),
         }));
+        gates.extend(equal::judged(
+            [(first, &name), (&sides[number], &partner)],
+            [&pair.a, &pair.b],
+            number,
+            unequal.as_deref(),
+        ));
         series.push(compared);
     }
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));

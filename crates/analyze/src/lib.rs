@@ -11,6 +11,7 @@ pub mod cycles;
 pub mod distribution;
 pub mod divergence;
 pub mod entries;
+pub mod equivalence;
 pub mod event_counts;
 pub mod exact;
 pub mod explain;

@@ -1,5 +1,9 @@
 //! Series for the tests of this crate.
 
+use punctual_bundle::lab::{
+    self, AxisDocument, CellDocument, CellSeries, CellState, LabDocument, SeedDocument,
+    SeriesFigures,
+};
 use punctual_bundle::state::State;
 use punctual_bundle::{Ending, Manifest, Outcome, PhaseMeta, SeriesMeta};
 use punctual_core::{Clock, ClockNs, CpuSet, Fact, Nanos, Sample, SeriesData, SeriesShape};
@@ -66,4 +70,68 @@ pub fn manifest(outcome: Option<Outcome>) -> Manifest {
 
 pub fn phase() -> PhaseMeta {
     PhaseMeta { duration: Some(Nanos::SECOND), ..PhaseMeta::new("p", jiff::Timestamp::UNIX_EPOCH) }
+}
+
+/// A lab with one axis: each value with the maximum of each seed, which is the median, too.
+pub fn lab_of(axis: &str, values: &[(&str, Vec<i64>)]) -> LabDocument {
+    let figures = |max: i64| SeriesFigures {
+        phase: "main".into(),
+        series: "switch".into(),
+        measure: "switch".into(),
+        count: 1_000,
+        lost: Some(0),
+        overruns: Some(0),
+        min: Some(max),
+        mean: Some(max as f64),
+        median: Some(max),
+        max: Some(max),
+        stddev: None,
+        percentiles: Default::default(),
+    };
+    let seed = |(seed, max): (usize, &i64)| SeedDocument {
+        seed: Some(seed as u64),
+        experiment: String::new(),
+        runs: Vec::new(),
+        verdict: None,
+        series: vec![figures(*max)],
+    };
+    let cell = |(value, maxima): &(&str, Vec<i64>)| CellDocument {
+        name: (*value).to_owned(),
+        axes: [(axis.to_owned(), (*value).to_owned())].into(),
+        target: "this machine".into(),
+        state: CellState::Done,
+        bundle: None,
+        digest: None,
+        repeats: Vec::new(),
+        equal: None,
+        verdict: None,
+        series: vec![CellSeries {
+            figures: figures(maxima.iter().copied().max().unwrap_or_default()),
+            modes: Vec::new(),
+            worst_seed: None,
+            best_max: None,
+            requirements: Vec::new(),
+            equivalence: Vec::new(),
+        }],
+        seeds: maxima.iter().enumerate().map(seed).collect(),
+        trouble: Vec::new(),
+    };
+    LabDocument {
+        schema: lab::SCHEMA.into(),
+        punctual: "0.1.0".into(),
+        name: "lab".into(),
+        created: jiff::Timestamp::UNIX_EPOCH,
+        finished: true,
+        axes: vec![AxisDocument {
+            name: axis.to_owned(),
+            values: values.iter().map(|(value, _)| (*value).to_owned()).collect(),
+        }],
+        seeds: Vec::new(),
+        repeat: 1,
+        requirements: Vec::new(),
+        limits: Vec::new(),
+        published: Vec::new(),
+        cells: values.iter().map(cell).collect(),
+        verdict: None,
+    }
 }

@@ -149,6 +149,9 @@ pub struct CellSeries {
     pub best_max: Option<i64>,
     /// What was required of it, seed by seed the worst verdict.
     pub requirements: Vec<RequirementSummary>,
+    /// The margins of equivalence that its plan states.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub equivalence: Vec<String>,
 }
 
 /// What a cell measured in one series, over all its runs.
@@ -220,6 +223,57 @@ pub struct PublishedDocument {
     pub setup: String,
     /// In the order of the publication.
     pub rows: Vec<PublishedRow>,
+    /// What it concludes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<PublishedClaim>,
+}
+
+/// A conclusion of a publication: a figure with a value of an axis is a multiple of the same
+/// without.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PublishedClaim {
+    /// What it is about.
+    pub label: String,
+    /// As it was published.
+    pub published: String,
+    /// The axis.
+    pub axis: String,
+    /// Its value.
+    pub value: String,
+    /// The values that it is compared with.
+    pub against: Vec<String>,
+    /// The cells here that it is judged by: for each axis named, one of these values.
+    pub cells: BTreeMap<String, Vec<String>>,
+    /// The series that are: those of this name and those below it; empty: all.
+    pub series: String,
+    /// `max`, `p50`, ….
+    pub figure: String,
+    /// The published ratio of that figure, with the value to without.
+    pub ratio: f64,
+}
+
+/// Whether a cell has, for each axis named, one of these values.
+fn chosen(cells: &BTreeMap<String, Vec<String>>, cell: &CellDocument) -> bool {
+    cells
+        .iter()
+        .all(|(axis, values)| cell.axes.get(axis).is_some_and(|value| values.contains(value)))
+}
+
+/// Whether a series has this name, or one below it; all have where it is empty.
+fn named(name: &str, series: &str) -> bool {
+    let below = series.strip_prefix(name);
+    name.is_empty() || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+impl PublishedClaim {
+    /// Whether a cell is its counterpart.
+    pub fn is_of(&self, cell: &CellDocument) -> bool {
+        chosen(&self.cells, cell)
+    }
+    /// Whether a series is.
+    pub fn covers(&self, series: &str) -> bool {
+        named(&self.series, series)
+    }
 }
 
 /// A row of published figures.
@@ -244,14 +298,11 @@ pub struct PublishedRow {
 impl PublishedRow {
     /// Whether a cell is its counterpart.
     pub fn is_of(&self, cell: &CellDocument) -> bool {
-        self.cells
-            .iter()
-            .all(|(axis, values)| cell.axes.get(axis).is_some_and(|value| values.contains(value)))
+        chosen(&self.cells, cell)
     }
     /// Whether a series is.
     pub fn covers(&self, series: &str) -> bool {
-        let below = series.strip_prefix(self.series.as_str());
-        self.series.is_empty() || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        named(&self.series, series)
     }
 }
 

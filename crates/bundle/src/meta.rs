@@ -145,6 +145,8 @@ pub const UNKNOWN_SCHEDULING: &str = "unknown";
 /// The key in [`SeriesMeta::details`] of an import whose source does not record overruns and
 /// losses: the zeros of its state mean nothing.
 pub const UNKNOWN_LOSSES: &str = "overruns_and_losses";
+/// The key in [`SeriesMeta::details`] with the margins of equivalence that the plan states.
+pub const EQUIVALENCE: &str = "equivalence";
 /// The key in [`SeriesMeta::details`] of an import that holds the step of its figures: latencies
 /// that differ by less are not distinguished.
 pub const SOURCE_RESOLUTION: &str = "resolution_of_the_source";

@@ -73,6 +73,54 @@ pub enum Right {
     Number(f64),
 }
 
+/// What became of a published trend here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trend {
+    /// It is there, and as large as published or larger.
+    Reproduced,
+    /// It is there, and smaller than published.
+    Weaker,
+    /// Nothing is there, and as much as was published would have shown.
+    Absent,
+    /// The opposite is there.
+    Reversed,
+    /// The figures here show neither.
+    Undecided,
+}
+
+impl Trend {
+    /// Of a ratio that was published as `published`, where the 95 % interval of the same ratio here
+    /// is this. 1 is no effect.
+    pub fn of((low, high): (f64, f64), published: f64) -> Trend {
+        // So that more is what was published.
+        let (low, high, published) = match published < 1.0 {
+            true => (1.0 / high, 1.0 / low, 1.0 / published),
+            false => (low, high, published),
+        };
+        if !(low.is_finite() && high.is_finite() && published > 1.0) {
+            return Trend::Undecided;
+        }
+        match (low > 1.0, high < 1.0, high >= published) {
+            (true, _, true) => Trend::Reproduced,
+            (true, _, false) => Trend::Weaker,
+            (_, true, _) => Trend::Reversed,
+            (false, false, false) => Trend::Absent,
+            (false, false, true) => Trend::Undecided,
+        }
+    }
+    /// As people and machines read it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Trend::Reproduced => "reproduced",
+            Trend::Weaker => "weaker",
+            Trend::Absent => "absent",
+            Trend::Reversed => "reversed",
+            Trend::Undecided => "undecided",
+        }
+    }
+}
+
 /// Why a text is not a term or a shape.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ShapeError {

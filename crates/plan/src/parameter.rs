@@ -7,7 +7,8 @@ use crate::words::{
 use punctual_core::cycle::CycleKind;
 use punctual_core::event::Group;
 use punctual_core::{
-    Bytes, Clock, CpuSet, Nanos, PerfEvent, Policy, Priority, Requirement, SeriesRequirement, Term,
+    Bytes, Clock, CpuSet, Equivalence, Nanos, PerfEvent, Policy, Priority, Requirement,
+    SeriesRequirement, Term,
 };
 use std::path::PathBuf;
 
@@ -45,7 +46,18 @@ macro_rules! text {
         }
     } )* };
 }
-text!(String, Nanos, Bytes, ByteSize, CpuSet, PerfEvent, Requirement, SeriesRequirement, Term);
+text!(
+    String,
+    Nanos,
+    Bytes,
+    ByteSize,
+    CpuSet,
+    Equivalence,
+    PerfEvent,
+    Requirement,
+    SeriesRequirement,
+    Term
+);
 
 impl Parameter for PathBuf {
     fn toml(&self) -> Option<String> {

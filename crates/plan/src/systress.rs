@@ -134,6 +134,7 @@ fn settings(main: Option<&Stanza>, notes: &mut Notes) -> (Settings, At<SystressF
         .unwrap_or(format);
     settings.cpu_load = p.take(notes, "stats.cpu_load", all).or(settings.cpu_load);
     settings.memory_lock = Some(p.take_flag(notes, "memlock"));
+    cgroup(&mut p, notes);
     if let Some(level) = p.take(notes, "dbg_level", number) {
         let message =
             "`dbg_level` has no effect: punctual has its own options for how much it prints";

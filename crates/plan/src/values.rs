@@ -10,8 +10,8 @@ use crate::words::{ByteSize, CpuChoice, DmaLatency, Nice, Output, RecordedEvents
 use punctual_core::event::Group;
 use punctual_core::words::nearest;
 use punctual_core::{
-    Clock, CpuSet, Limit, Nanos, PerfEvent, Policy, Priority, Requirement, SeriesRequirement,
-    Shape, ShapeError, Term,
+    Clock, CpuSet, Equivalence, Limit, Nanos, PerfEvent, Policy, Priority, Requirement,
+    SeriesRequirement, Shape, ShapeError, Term,
 };
 
 /// A duration within bounds, both included.
@@ -331,6 +331,12 @@ pub(crate) fn series_requirement(text: &str) -> Read<SeriesRequirement> {
 /// An event of perf-list(1).
 pub(crate) fn perf_event(text: &str) -> Read<PerfEvent> {
     text.parse().map_err(|why: punctual_core::perf_event::UnknownEvent| Wrong::new(why.to_string()))
+}
+
+/// A figure and by how much it may differ between two measurements.
+pub(crate) fn equivalence(text: &str) -> Read<Equivalence> {
+    text.parse()
+        .map_err(|why: punctual_core::equivalence::EquivalenceError| Wrong::new(why.to_string()))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ fn with_timer(more: &str) -> String {
 fn unknown_keys_come_with_the_nearest_known_word() {
     insta::assert_snapshot!(with_timer("priorty = 3; quux = 1; [experimnt]"), @r"
     3:1: error: `priorty` is not known in `[[measure]]`; did you mean `priority`?
-    4:1: error: `quux` is not known in `[[measure]]`; known are kind, name, cpus, threads, policy, priority, runtime, deadline, duration, samples, histogram, stop_above, counters, require, phases, systress, method, clock, period, offset
+    4:1: error: `quux` is not known in `[[measure]]`; known are kind, name, cpus, threads, policy, priority, runtime, deadline, duration, samples, histogram, stop_above, counters, require, equivalence, phases, systress, method, clock, period, offset
     5:2: error: `experimnt` is not known in an experiment file; did you mean `experiment`?
     ");
 }

@@ -217,14 +217,14 @@ fn a_file_is_known_by_its_extension_or_its_content() {
 
 #[test]
 fn a_timer_has_a_period_and_a_cgroup_follows_from_the_cpus() {
-    let cfg = "timer_thread[0] {\n period 250 us\n cgroup rt\n lifetime.duration 1 \
-               s\n}\nprogram[0] {\n cmdline true\n cgroup nrt\n}\n";
+    let cfg = "main {\n cgroup nrt\n}\ntimer_thread[0] {\n period 250 us\n cgroup rt\n \
+               lifetime.duration 1 s\n}\nprogram[0] {\n cmdline true\n cgroup nrt\n}\n";
     let resolved = resolved("test.cfg", cfg).unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!(
         resolved.plan.phases[0].measures[0].workload.period(),
         Some(Nanos::from_micros(250))
     );
     let warnings = resolved.warnings.to_string();
-    assert_eq!(warnings.matches("`cgroup` does not choose the cgroup").count(), 2, "{warnings}");
+    assert_eq!(warnings.matches("`cgroup` does not choose the cgroup").count(), 3, "{warnings}");
     assert!(cfg_problems("timer_thread[0] {\n period 1 ns\n}\n").contains("too short"));
 }

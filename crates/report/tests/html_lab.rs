@@ -83,6 +83,7 @@ fn cell(axis: &str, value: &str, bundle: &Bundle, target: &str) -> CellDocument 
         worst_seed: None,
         best_max: None,
         requirements: Vec::new(),
+        equivalence: Vec::new(),
     });
     CellDocument {
         name: value.into(),

@@ -2,18 +2,9 @@
 
 use super::quantile::Interval;
 use punctual_bundle::summary::VerdictWord;
-use punctual_core::{Metric, Nanos};
+use punctual_core::{Margin, Metric};
 use std::fmt;
 use std::str::FromStr;
-
-/// By how much the other side may be longer.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Margin {
-    /// By so much time.
-    Time(Nanos),
-    /// In percent of the first side's figure.
-    Percent(f64),
-}
 
 /// What must be shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,17 +62,7 @@ impl FromStr for Limit {
             return Err(GateError::NotCompared(metric.to_string()));
         }
         let bad = || GateError::BadMargin(margin.trim().chars().take(40).collect());
-        let margin = match margin.trim().strip_suffix('%') {
-            Some(number) => {
-                let percent: f64 = number.trim().parse().map_err(|_| bad())?;
-                Margin::Percent(if percent.is_finite() && percent >= 0.0 {
-                    percent
-                } else {
-                    return Err(bad());
-                })
-            }
-            None => Margin::Time(margin.trim().parse().map_err(|_| bad())?),
-        };
+        let margin = Margin::read(margin).ok_or_else(bad)?;
         Ok(Limit { metric, margin })
     }
 }
@@ -99,22 +80,11 @@ impl fmt::Display for Gate {
             Kind::FailIfWorse => "fail-if-worse",
             Kind::Require => "require",
         };
-        match self.margin {
-            Margin::Time(time) => write!(f, "{kind} {}:{time}", self.metric),
-            Margin::Percent(percent) => write!(f, "{kind} {}:{percent}%", self.metric),
-        }
+        write!(f, "{kind} {}:{}", self.metric, self.margin)
     }
 }
 
 impl Gate {
-    /// The margin in ns where the first side's figure is this.
-    pub fn margin_of(&self, figure: f64) -> f64 {
-        match self.margin {
-            Margin::Time(time) => time.ns() as f64,
-            Margin::Percent(percent) => figure.abs() * percent / 100.0,
-        }
-    }
-
     /// The verdict from an interval of the difference, the end that decides, and why. `among`
     /// requirements of the kind stand together.
     ///

@@ -160,7 +160,7 @@ impl Pair {
             Ok(known) => known,
             Err(why) => return (VerdictWord::Undecided, None, None, why),
         };
-        let margin = gate.margin_of(known.values()[0]);
+        let margin = gate.margin.ns(known.values()[0]);
         // A step of the clock is no evidence of being worse, and does not hide that it may be.
         let step = self.resolution() as f64;
         let (verdict, bound, why) =

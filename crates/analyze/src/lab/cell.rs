@@ -2,6 +2,7 @@
 
 use crate::summary::summarize;
 use punctual_bundle::lab::{CellSeries, LabRequirement, SeriesFigures};
+use punctual_bundle::meta::EQUIVALENCE;
 use punctual_bundle::summary::{
     PhaseSummary, RequirementSummary, SeriesSummary, Summary, VerdictWord,
 };
@@ -134,7 +135,14 @@ fn over_seeds(
             None => requirements.push(requirement),
         }
     }
+    let same = seeds.iter().flat_map(|seed| &seed.bundle.phases);
+    let mut same = same.filter(|phase| phase.meta.name == figures.phase).flat_map(|p| &p.series);
+    let meta = same.find(|series| series.meta.name == figures.series).map(|series| &series.meta);
+    let margins = meta.and_then(|meta| meta.details.get(EQUIVALENCE));
     CellSeries {
+        equivalence: margins
+            .map(|margins| margins.split(", ").map(str::to_owned).collect())
+            .unwrap_or_default(),
         modes: pooled.modes.clone(),
         worst_seed: worst.and_then(|(k, _)| seeds[*k].seed),
         best_max: maxima.iter().map(|(_, max)| *max).min(),

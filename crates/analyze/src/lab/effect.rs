@@ -99,7 +99,7 @@ fn effect(
 }
 
 /// The cell that has this value of the axis and is the same in all others.
-fn partner<'a>(
+pub(super) fn partner<'a>(
     lab: &'a LabDocument,
     cell: &CellDocument,
     axis: &str,
@@ -116,7 +116,7 @@ fn partner<'a>(
 }
 
 /// The logarithm of the ratio of a figure, for each seed that both cells have.
-fn differences(
+pub(super) fn differences(
     without: &CellDocument,
     with: &CellDocument,
     series: &(String, String),
@@ -144,7 +144,7 @@ pub fn value(figures: &SeriesFigures, metric: &str) -> Option<i64> {
 }
 
 /// `pairs`: the differences of each pair of cells, none empty.
-fn contrast(pairs: &[Vec<f64>]) -> Option<Contrast> {
+pub(super) fn contrast(pairs: &[Vec<f64>]) -> Option<Contrast> {
     let means: Vec<f64> =
         pairs.iter().map(|differences| mean(differences.iter().copied())).collect();
     let seeds = pairs.iter().map(Vec::len).sum();

@@ -579,11 +579,15 @@ impl Task for Netio {
 
 /// What the task itself takes for a message: `whole` without the waiting for the server, which
 /// varies more than writing takes.
-fn own_time(mut own: Vec<i64>) -> Option<Figure> {
+fn own_time(mut own: Vec<i64>) -> Vec<Figure> {
     own.sort_unstable();
-    let middle = *own.get(own.len() / 2)?;
-    let title = "a message without waiting for it (whole less recv), median";
-    Some(Figure::new("without-receiving", title, middle as f64, "ns").of(own.len() as u64))
+    let figure = |name, which, ns: &i64| {
+        let title = format!("a message without waiting for it (whole less recv), {which}");
+        Figure::new(name, title, *ns as f64, "ns").of(own.len() as u64)
+    };
+    let middle = own.get(own.len() / 2).map(|ns| figure("without-receiving", "median", ns));
+    let worst = own.last().map(|ns| figure("worst-without-receiving", "longest", ns));
+    middle.into_iter().chain(worst).collect()
 }
 
 fn merge(all: &mut Notes, more: Notes) {

@@ -12,7 +12,7 @@ use crate::text::Setting;
 use crate::values;
 use crate::words::{CpuChoice, Placement, SystressFormat};
 use crate::workload::{Workload, WorkloadSpec};
-use punctual_core::{CpuSet, Nanos, PerfEvent, Policy, Priority, SeriesRequirement};
+use punctual_core::{CpuSet, Equivalence, Nanos, PerfEvent, Policy, Priority, SeriesRequirement};
 use std::path::PathBuf;
 
 section! {
@@ -96,6 +96,15 @@ section! {
         /// thread is seen, it is undecided.
         list require: SeriesRequirement,
             text("REQUIREMENT", values::series_requirement),
+            ["none"] => plan;
+        /// By how much each series may differ from the same series of another run, or of another
+        /// cell of a lab, and still be called equivalent: `median` or `block-max` (the worst of a
+        /// block: a part of a run where there is one run a side, else a run), a colon, and a time
+        /// or a percentage of the first side's, like `"median:10%"`. `punctual compare` and
+        /// `punctual lab` then judge whether the 90 % interval of the difference lies within this
+        /// margin. Where it is not stated before the measurement, nothing is called equivalent.
+        list equivalence: Equivalence,
+            text("FIGURE:MARGIN", values::equivalence),
             ["none"] => plan;
         /// The phases in which it measures.
         list phases: String, text("NAME", values::name), ["all"];

@@ -2,7 +2,7 @@
 
 use super::axis::Selection;
 use crate::context::LoadOptions;
-use crate::form::{ValueType, any, one_or_more, span, text};
+use crate::form::{ValueType, any, count, list, one_or_more, span, text};
 use crate::limits::MAX_LATENCY;
 use crate::notes::{Notes, Read};
 use crate::section::{read_all, section};
@@ -20,6 +20,29 @@ pub struct Published {
     pub setup: String,
     /// In the order of the publication.
     pub rows: Vec<PublishedRow>,
+    /// What it concludes.
+    pub claims: Vec<PublishedClaim>,
+}
+
+/// A conclusion: a figure with a value of an axis is a multiple of the same without.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PublishedClaim {
+    /// What it is about.
+    pub label: String,
+    /// As it was published.
+    pub published: String,
+    /// One axis with its value.
+    pub with: Selection,
+    /// The same axis with the values that it is compared with.
+    pub against: Selection,
+    /// The cells that it is judged by.
+    pub cells: Selection,
+    /// The series that are, as in [`PublishedRow::series`].
+    pub series: String,
+    /// `max`, `p50`, ….
+    pub figure: String,
+    /// The published figure with that value, and without.
+    pub ratio: [u64; 2],
 }
 
 /// A row: what was found, and which cells here are its counterpart.
@@ -71,6 +94,31 @@ section! {
         key setup: String, text("TEXT", any_text), ["none"];
         /// Its rows, in the order of the publication.
         sections row: RowSpec, "`[[lab.publication.row]]`", [];
+        /// What it concludes, judged by the cells: *reproduced*, *weaker*, *absent*, *reversed* or
+        /// *undecided*.
+        sections claim: ClaimSpec, "`[[lab.publication.claim]]`", [];
+    }
+}
+
+section! {
+    /// A conclusion of a publication.
+    ClaimSpec {
+        /// What it is about.
+        key label: String, text("TEXT", any_text), ["none"];
+        /// What was published, in words.
+        key published: String, text("TEXT", any_text), ["none"];
+        /// An axis with the value that does it.
+        key with: Selection, any(selection_type(), selected), ["none"];
+        /// The same axis with the values that it is compared with.
+        key against: Selection, any(selection_type(), selected), ["none"];
+        /// The cells that it is judged by: a value or an array of values for each axis.
+        key cells: Selection, any(selection_type(), selected), ["all"];
+        /// The series that it is judged by, with those below it.
+        key series: String, text("SERIES", any_text), ["all"];
+        /// The figure: `max`, `p50`, `p99`, `p99.9`.
+        key figure: String, text("FIGURE", any_text), ["`\"max\"`"];
+        /// The published figure with that value, and without: two whole numbers of any unit.
+        key ratio: Vec<u64>, list(2, 2, count(1, 1_000_000_000)), ["none: undecided"];
     }
 }
 
@@ -101,6 +149,24 @@ impl PublicationSpec {
             title: set(&self.title),
             setup: set(&self.setup),
             rows: self.row.iter().map(RowSpec::row).collect(),
+            claims: self.claim.iter().map(ClaimSpec::claim).collect(),
+        }
+    }
+}
+
+impl ClaimSpec {
+    fn claim(&self) -> PublishedClaim {
+        let ratio: Vec<u64> = set(&self.ratio);
+        let figure = set(&self.figure);
+        PublishedClaim {
+            label: set(&self.label),
+            published: set(&self.published),
+            with: set(&self.with),
+            against: set(&self.against),
+            cells: set(&self.cells),
+            series: set(&self.series),
+            figure: if figure.is_empty() { "max".to_owned() } else { figure },
+            ratio: ratio.try_into().unwrap_or([1, 1]),
         }
     }
 }
@@ -157,13 +223,17 @@ mod tests {
             assert!(tables.iter().all(|table| !table.rows.is_empty() && !table.setup.is_empty()));
         }
         assert!(known("P9").is_none());
-        // Of two systems ratios alone are known: no figure is made of them.
         let p2 = known("P2").unwrap();
-        let others = p2
-            .iter()
-            .flat_map(|table| &table.rows)
-            .find(|row| row.label.starts_with("RTLinux"))
-            .unwrap();
-        assert_eq!((others.note.as_str(), others.max, others.mean), ("3.9 × and 52 %", None, None));
+        // Relations to a third system are published: no figure is made of them.
+        let rows = || p2.iter().flat_map(|table| &table.rows);
+        let others: Vec<_> = rows().filter(|row| row.label.contains("Xenomai")).collect();
+        assert_eq!(others.len(), 2, "response and switch");
+        assert!(others.iter().all(|row| row.max.is_none() && row.mean.is_none()));
+        // −10 % of the response and −99 % of the switch, under load.
+        let claims: Vec<_> = p2.iter().flat_map(|table| &table.claims).collect();
+        assert!(
+            claims.iter().any(|claim| claim.ratio == [90, 100] && claim.series == "irq/to-handler")
+        );
+        assert!(claims.iter().any(|claim| claim.ratio == [99, 26_120] && claim.series == "switch"));
     }
 }

@@ -1,9 +1,14 @@
 //! The effect of each axis of a lab.
 
 use super::{Cell, Column, Table, Tone};
+use crate::format::micros_f64;
 use crate::sentence::lab as words;
-use punctual_analyze::lab::{Contrast, Effect, METRICS, effects as effects_of};
+use punctual_analyze::lab::{
+    Contrast, Effect, METRICS, claims, effects as effects_of, equivalences,
+};
 use punctual_bundle::lab::LabDocument;
+use punctual_bundle::summary::VerdictWord;
+use punctual_core::published::Trend;
 
 /// What each value of each axis does.
 pub fn effects(lab: &LabDocument) -> Table {
@@ -61,4 +66,66 @@ fn of_maximum(c: &Contrast) -> [Cell; 4] {
             other => Cell::text(other).tone(Tone::Faint),
         },
     ]
+}
+
+/// What publications claim, and margins of equivalence, judged by the cells.
+pub fn judgements(lab: &LabDocument) -> Table {
+    let columns = vec![
+        Column::text("claim", 0).at_most(56),
+        Column::text("stated", 0).at_most(44),
+        Column::text("here", 0).at_most(44),
+        Column::text("verdict", 0),
+    ];
+    let claims = claims(lab).into_iter().map(|judged| {
+        let here = match &judged.contrast {
+            Some(contrast) => Cell::text(words::times(contrast.ratio)).sub(format!(
+                "95 %: {}; {} pairs",
+                words::interval(contrast),
+                contrast.pairs
+            )),
+            None => Cell::absent("no such cells"),
+        };
+        let tone = match judged.trend {
+            Trend::Reproduced => Tone::Good,
+            Trend::Undecided => Tone::Uncertain,
+            Trend::Weaker | Trend::Absent | Trend::Reversed => Tone::Bad,
+        };
+        let stated = Cell::text(&judged.claim.published);
+        vec![Cell::text(&judged.claim.label), stated, here, verdict(judged.trend.word(), tone)]
+    });
+    let margins = equivalences(lab).into_iter().map(|equal| {
+        let series = format!("{}/{}", equal.series.0, equal.series.1);
+        let what = format!("{} {} is equivalent to {}", equal.axis, equal.value, equal.against);
+        let stated = Cell::text(format!("by {} (a block is a run)", equal.margin));
+        let (here, word, tone) = match &equal.tested {
+            Err(why) => (Cell::absent(why.clone()), "undecided", Tone::Uncertain),
+            Ok(tested) => {
+                let [low, high] = tested.interval;
+                let needed = match (tested.verdict, tested.needed) {
+                    (VerdictWord::Undecided, Some(needed)) => format!("; about {needed} needed"),
+                    _ => String::new(),
+                };
+                let interval = format!("90 %: {} to {} µs", micros_f64(low), micros_f64(high));
+                let pairs = format!("{} pairs{needed}", tested.count);
+                let (word, tone) = match tested.verdict {
+                    VerdictWord::Met => ("equivalent", Tone::Good),
+                    VerdictWord::NotMet => ("not equivalent", Tone::Bad),
+                    _ => ("undecided", Tone::Uncertain),
+                };
+                (Cell::text(interval).sub(pairs), word, tone)
+            }
+        };
+        vec![Cell::name(what).sub(series), stated, here, verdict(word, tone)]
+    });
+    let rows: Vec<Vec<Cell>> = claims.chain(margins).collect();
+    Table::new("claims and margins, judged by these cells", columns).rows(rows).shown(40, 200)
+}
+
+fn verdict(word: &'static str, tone: Tone) -> Cell {
+    let mark = match tone {
+        Tone::Good => "✓",
+        Tone::Bad => "✗",
+        _ => "?",
+    };
+    Cell::verdict(mark, word, tone)
 }

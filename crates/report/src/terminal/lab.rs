@@ -5,7 +5,7 @@ use super::paint::{Page, Tone};
 use super::table;
 use crate::format;
 use crate::sentence::lab as words;
-use crate::tables::lab::effects;
+use crate::tables::lab::{effects, judgements};
 use crate::tables::lab_figures;
 use punctual_bundle::lab::{CellDocument, LabDocument};
 use punctual_bundle::summary::VerdictWord;
@@ -25,6 +25,9 @@ pub fn lab(lab: &LabDocument, directory: &str, options: &ShowOptions) -> String 
     }
     if let Some(effects) = effects(lab).unless_empty() {
         table::section(&mut out, &effects);
+    }
+    if let Some(judgements) = judgements(lab).unless_empty() {
+        table::section(&mut out, &judgements);
     }
     verdicts(&mut out, lab);
     troubles(&mut out, lab);

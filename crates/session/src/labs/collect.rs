@@ -9,8 +9,8 @@ use punctual_analyze::lab::{Measured, SeedRuns, cell as measured, requiring};
 use punctual_analyze::summarize;
 use punctual_bundle::Bundle;
 use punctual_bundle::lab::{
-    AxisDocument, CellDocument, CellState, LabDocument, LabRequirement, PublishedDocument,
-    PublishedRow, RunDocument, SCHEMA, SeedDocument,
+    AxisDocument, CellDocument, CellState, LabDocument, LabRequirement, PublishedClaim,
+    PublishedDocument, PublishedRow, RunDocument, SCHEMA, SeedDocument,
 };
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::Nanos;
@@ -96,10 +96,27 @@ fn published(published: &Published) -> PublishedDocument {
         max: row.max.map(Nanos::ns),
         note: row.note.clone(),
     });
+    let claims = published.claims.iter().filter_map(|claim| {
+        let (axis, value) = claim.with.0.first()?;
+        let against = claim.against.0.iter().find(|(of, _)| of == axis);
+        let [with, without] = claim.ratio;
+        Some(PublishedClaim {
+            label: claim.label.clone(),
+            published: claim.published.clone(),
+            axis: axis.clone(),
+            value: value.first()?.clone(),
+            against: against.map(|(_, values)| values.clone()).unwrap_or_default(),
+            cells: claim.cells.0.iter().cloned().collect(),
+            series: claim.series.clone(),
+            figure: claim.figure.clone(),
+            ratio: with as f64 / without as f64,
+        })
+    });
     PublishedDocument {
         title: published.title.clone(),
         setup: published.setup.clone(),
         rows: rows.collect(),
+        claims: claims.collect(),
     }
 }
 

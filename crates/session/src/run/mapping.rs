@@ -3,7 +3,7 @@
 use crate::programs::find_program;
 use punctual_bundle::SeriesMeta;
 use punctual_bundle::load::{CpuLoad, Shares};
-use punctual_bundle::meta::MeasureMeta;
+use punctual_bundle::meta::{EQUIVALENCE, MeasureMeta};
 use punctual_core::{Clock, Nanos, Notes, SeriesShape};
 use punctual_host::cpu_time::{CpuTimes, TimeShares};
 use punctual_measure::load::{LoadSpec, OnExit, launch};
@@ -121,6 +121,10 @@ pub fn meta(measure: &MeasurePlan, series: &SeriesConfig, prepared: &PreparedThr
         if thread.start_offset != Nanos::ZERO {
             details.insert("offset".to_owned(), thread.start_offset.to_string());
         }
+    }
+    if !measure.equivalence.is_empty() {
+        let margins: Vec<String> = measure.equivalence.iter().map(ToString::to_string).collect();
+        details.insert(EQUIVALENCE.to_owned(), margins.join(", "));
     }
     match &measure.workload {
         Workload::Timer(timer) => {

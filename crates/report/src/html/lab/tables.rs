@@ -36,7 +36,16 @@ pub fn figures(lab: &LabDocument) -> Table {
 pub fn published(lab: &LabDocument) -> Vec<(String, Table)> {
     let known = lab.published.iter().filter(|published| !published.rows.is_empty());
     let setup = |text: &str| clip(&crate::format::plain(text), 1_000);
-    known.map(|one| (setup(&one.setup), lab_figures::published(lab, one).into())).collect()
+    let judged = crate::tables::lab::judgements(lab).unless_empty().map(Table::from);
+    let judged = judged.map(|table| {
+        let about = "Reproduced: as large as published or larger; weaker: smaller; absent: \
+                     nothing, where as much as was published would have shown; reversed: the \
+                     opposite. Equivalent: the 90 % interval of the difference is within the \
+                     margin that the plan states.";
+        (about.to_owned(), table)
+    });
+    let beside = known.map(|one| (setup(&one.setup), lab_figures::published(lab, one).into()));
+    beside.chain(judged).collect()
 }
 
 /// How far the seeds of each cell lie apart.

@@ -1,0 +1,102 @@
+//! What a publication claims of two values of an axis, judged by the cells here.
+
+use super::effect::{Contrast, contrast, differences, partner};
+use punctual_bundle::lab::{LabDocument, PublishedClaim};
+use punctual_core::published::Trend;
+
+/// A claim, and what the cells show.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Judged<'a> {
+    /// As it was published.
+    pub claim: &'a PublishedClaim,
+    /// The ratio of the figure here: with the value to without; `None` where no cells are its
+    /// counterparts.
+    pub contrast: Option<Contrast>,
+    /// What became of it.
+    pub trend: Trend,
+}
+
+/// The claims of all publications of a lab, in their order.
+pub fn claims(lab: &LabDocument) -> Vec<Judged<'_>> {
+    lab.published.iter().flat_map(|of| &of.claims).map(|claim| judged(lab, claim)).collect()
+}
+
+fn judged<'a>(lab: &LabDocument, claim: &'a PublishedClaim) -> Judged<'a> {
+    let mut pairs = Vec::new();
+    let with = lab.cells.iter().filter(|cell| {
+        claim.is_of(cell) && cell.axes.get(&claim.axis).is_some_and(|own| *own == claim.value)
+    });
+    for cell in with {
+        let without = claim.against.iter().filter_map(|one| partner(lab, cell, &claim.axis, one));
+        for without in without {
+            let names = lab.series().into_iter().filter(|(_, name)| claim.covers(name));
+            pairs.extend(names.map(|series| differences(without, cell, &series, &claim.figure)));
+        }
+    }
+    pairs.retain(|seeds: &Vec<f64>| !seeds.is_empty());
+    let contrast = contrast(&pairs);
+    let interval = contrast.and_then(|contrast| contrast.interval);
+    let trend = interval.map_or(Trend::Undecided, |interval| Trend::of(interval, claim.ratio));
+    Judged { claim, contrast, trend }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::lab_of;
+
+    fn lab(standard: [i64; 3], rt: [i64; 3], ratio: f64) -> LabDocument {
+        let mut lab = lab_of("preemption", &[("none", standard.to_vec()), ("rt", rt.to_vec())]);
+        lab.published = vec![punctual_bundle::lab::PublishedDocument {
+            title: "t".into(),
+            setup: "s".into(),
+            rows: Vec::new(),
+            claims: vec![PublishedClaim {
+                label: "worst switch".into(),
+                published: "p".into(),
+                axis: "preemption".into(),
+                value: "rt".into(),
+                against: vec!["none".into()],
+                cells: Default::default(),
+                series: String::new(),
+                figure: "max".into(),
+                ratio,
+            }],
+        }];
+        lab
+    }
+
+    /// A claim of −99 % and one of −10 %, on machines that show it, less of it, nothing, and the
+    /// opposite.
+    #[test]
+    fn a_claim_is_reproduced_weaker_absent_reversed_or_undecided() {
+        let judge = |standard, rt, ratio| claims(&lab(standard, rt, ratio))[0].trend;
+        let standard = [2_000_000, 2_100_000, 1_900_000];
+        assert_eq!(judge(standard, [9_900, 9_800, 10_000], 0.01), Trend::Reproduced);
+        assert_eq!(judge(standard, [1_000_000, 1_050_000, 980_000], 0.01), Trend::Weaker);
+        assert_eq!(judge(standard, [2_010_000, 2_050_000, 1_930_000], 0.01), Trend::Absent);
+        assert_eq!(judge(standard, [3_900_000, 4_200_000, 3_900_000], 0.01), Trend::Reversed);
+        assert_eq!(judge(standard, [3_900_000, 4_200_000, 3_900_000], 0.9), Trend::Reversed);
+        assert_eq!(judge(standard, [900_000, 2_900_000, 1_500_000], 0.9), Trend::Undecided);
+        // Cells that are not there show nothing.
+        let mut none = lab(standard, standard, 0.9);
+        none.cells.truncate(1);
+        assert_eq!(claims(&none)[0].trend, Trend::Undecided);
+    }
+
+    #[test]
+    fn equivalence_needs_a_margin_and_an_interval_within_it() {
+        let mut lab =
+            lab([2_000_000, 2_100_000, 1_900_000], [2_010_000, 2_090_000, 1_920_000], 0.9);
+        assert_eq!(super::super::equivalences(&lab), [], "no margin: nothing is equivalent");
+        let mut verdict = |margin: &str| {
+            for series in lab.cells.iter_mut().flat_map(|cell| &mut cell.series) {
+                series.equivalence = vec![margin.to_owned()];
+            }
+            super::super::equivalences(&lab)[0].tested.clone().unwrap().verdict.word()
+        };
+        assert_eq!(verdict("block-max:5%"), "met");
+        assert_eq!(verdict("block-max:1%"), "undecided");
+        assert_eq!(verdict("block-max:1ns"), "undecided");
+    }
+}
