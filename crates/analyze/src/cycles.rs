@@ -7,8 +7,8 @@ mod infer;
 pub mod lint;
 pub mod stream;
 
-pub use delay::{Delay, find_delay};
-pub use follow::{Follower, Measured};
+pub use delay::{By, Delay, find_delay};
+pub use follow::{Begins, Follower, Measured, is_overrun, skipped};
 pub use infer::{Candidate, Constraint, Inferred, LEAST, infer};
 
 use punctual_core::cycle::{Cycle, CycleKind, WaitingCall, WokenBy};
@@ -39,6 +39,17 @@ impl Site {
     pub fn has(&self, call: WaitingCall) -> bool {
         let same = (self.call.number, self.call.operation) == (call.number, call.operation);
         same && (!self.by_argument || self.call.argument == call.argument)
+    }
+
+    /// Whether a thread waits there for a time that it asks for, or for a signal, which may be a
+    /// timer's, and not for others until a timeout.
+    pub fn asks_for_timer(&self, names: &CallNames) -> bool {
+        let name = name_of(self.call, names);
+        self.by_argument
+            || name.contains("sleep")
+            || name.contains("poll")
+            || name.contains("select")
+            || ["pause", "rt_sigsuspend", "rt_sigtimedwait", "sched_yield"].contains(&name)
     }
 
     /// `clock_nanosleep`, `read of file 5`.
@@ -89,7 +100,9 @@ fn kind_of(cycle: &Cycle, names: &CallNames) -> CycleKind {
             CycleKind::Timerfd
         }
         WokenBy::Timer => CycleKind::PosixTimer,
-        WokenBy::Task | WokenBy::Irq | WokenBy::Softirq | WokenBy::Unseen => CycleKind::Event,
+        WokenBy::Task | WokenBy::Irq | WokenBy::Softirq | WokenBy::Unknown | WokenBy::Unseen => {
+            CycleKind::Event
+        }
     }
 }
 

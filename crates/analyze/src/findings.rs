@@ -12,7 +12,7 @@ pub use validity::of_validity;
 
 /// Every finding that figures can raise, with one line on what it means; docs/json.md lists the
 /// same.
-pub const IDS: [(&str, &str); 32] = [
+pub const IDS: [(&str, &str); 35] = [
     ("cut-off", "the run has no recorded end"),
     ("ended-early", "the run was interrupted or stopped before its end"),
     ("bundle-damaged", "a part of the bundle could not be read"),
@@ -26,6 +26,9 @@ pub const IDS: [(&str, &str); 32] = [
     ("scheduling-unknown", "the source does not report the scheduling of the measuring thread"),
     ("samples-lost", "samples were lost after the measurement"),
     ("overruns", "missed periods (coordinated omission): the corrected figures include them"),
+    ("skipped-releases", "releases of an attached program that had no cycle of their own"),
+    ("releases-not-known", "no event shows when cycles of an attached program were released"),
+    ("release-went-back", "an attached program asked for a time before the last one"),
     ("negative-latency", "events came before they were due"),
     ("clock-stepped", "latencies are implausibly long"),
     ("bins-overflowed", "latencies are beyond the range of the exact histogram"),

@@ -170,6 +170,7 @@ fn figure(series: &SeriesSummary, metric: Metric) -> Option<f64> {
         }
         Metric::Count => Some(series.count as f64),
         Metric::Overruns => series.overruns.map(|n| n as f64),
+        Metric::Skipped => series.skipped.map(|n| n as f64),
         Metric::Lost => series.lost.map(|n| n as f64),
         Metric::Faults => usage().map(|u| u.minor_faults.saturating_add(u.major_faults) as f64),
         Metric::Switches => usage().map(|u| u.involuntary_switches as f64),

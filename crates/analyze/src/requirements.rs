@@ -8,11 +8,11 @@
 
 use crate::Distribution;
 use crate::percentiles;
-use punctual_bundle::meta::ENTRIES_WORKLOAD;
+use punctual_bundle::meta::{ATTACHED_WORKLOAD, ENTRIES_WORKLOAD};
 use punctual_bundle::state::{State, ThreadUsage};
 use punctual_bundle::summary::{RequirementSummary, VerdictWord};
 use punctual_bundle::{Completeness, SeriesMeta};
-use punctual_core::{Comparison, Fact, Metric, Nanos, Requirement};
+use punctual_core::{Comparison, Fact, Losses, Metric, Nanos, Requirement};
 
 /// The evidence of a series for a requirement.
 #[derive(Clone, Copy)]
@@ -138,10 +138,13 @@ fn range(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
     }
     match metric {
         Metric::Count => Ok(at_least(losses.recorded, evidence)),
-        Metric::Overruns | Metric::Lost if !evidence.meta.are_losses_known() => {
+        Metric::Overruns | Metric::Skipped | Metric::Lost if !evidence.meta.are_losses_known() => {
             Err(format!("the record has no {metric}"))
         }
-        Metric::Overruns => Ok(at_least(losses.overruns, evidence)),
+        Metric::Overruns => overruns(evidence.meta, losses)
+            .map(|overruns| at_least(overruns, evidence))
+            .ok_or_else(|| "the record does not distinguish overruns".to_owned()),
+        Metric::Skipped => Ok(at_least(losses.skipped, evidence)),
         Metric::Lost => Ok(at_least(losses.dropped, evidence)),
         Metric::Faults => usage(evidence, |u| u.minor_faults.saturating_add(u.major_faults)),
         Metric::Switches => usage(evidence, |u| u.involuntary_switches),
@@ -150,6 +153,15 @@ fn range(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
             percentile(p, evidence.corrected.unwrap_or(evidence.plain), evidence)
         }
         Metric::Min | Metric::Mean | Metric::Max | Metric::Stddev => moment(metric, evidence),
+    }
+}
+
+/// Overruns of a series. A workload has no cycle for a release that passed: there each is a skipped
+/// one. `None` where the record of a program does not distinguish the two.
+pub(crate) fn overruns(meta: &SeriesMeta, losses: &Losses) -> Option<u64> {
+    match meta.workload == ATTACHED_WORKLOAD {
+        true => losses.overruns,
+        false => Some(losses.overruns.unwrap_or(losses.skipped)),
     }
 }
 

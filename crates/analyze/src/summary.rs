@@ -290,10 +290,12 @@ fn summarize_as(view: &SeriesView, completeness: Completeness) -> SeriesSummary 
         expected: counted(
             data.losses
                 .recorded
-                .saturating_add(data.losses.overruns)
+                .saturating_add(data.losses.skipped)
                 .saturating_add(data.losses.dropped),
         ),
-        overruns: counted(data.losses.overruns),
+        overruns: counted(data.losses.skipped)
+            .and_then(|_| requirements::overruns(meta, &data.losses)),
+        skipped: counted(data.losses.skipped),
         lost: counted(data.losses.dropped),
         above_range: data.exact.above,
         negative: data.exact.below,

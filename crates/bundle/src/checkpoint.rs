@@ -117,11 +117,13 @@ fn put_state(out: &mut Vec<u8>, state: &State) {
         put(out, sample.cpu.into());
     }
     put(out, data.losses.recorded);
-    put(out, data.losses.overruns);
+    put(out, data.losses.skipped);
     put(out, data.losses.dropped);
     put_usage(out, &state.usage);
     put(out, state.samples_kept);
     put(out, state.log_bytes);
+    // Versions that did not distinguish them end here.
+    put(out, data.losses.overruns.map_or(0, |overruns| overruns.saturating_add(1)));
 }
 
 fn put_optional(out: &mut Vec<u8>, value: Option<Nanos>) {
@@ -232,9 +234,11 @@ fn take_state(from: &mut Cursor) -> Taken<State> {
         |from: &mut Cursor| Some(u128::from(from.take()?) | u128::from(from.take()?) << 64);
     let sum_squares = if from.take()? == 0 { None } else { Some(squared(from)?) };
     let worst = take_worst(from)?;
-    let losses = Losses { recorded: from.take()?, overruns: from.take()?, dropped: from.take()? };
+    let (recorded, skipped, dropped) = (from.take()?, from.take()?, from.take()?);
     let usage = take_usage(from)?;
     let (samples_kept, log_bytes) = (from.take()?, from.take()?);
+    let overruns = from.take().and_then(|overruns| overruns.checked_sub(1));
+    let losses = Losses { recorded, skipped, dropped, overruns };
     let state = || {
         let (whole, corrected) = (whole?, corrected.transpose()?);
         let data = SeriesData {

@@ -3,7 +3,7 @@
 //!
 //! File: as a log ([`crate::log`]), with blocks of kind 3. Integers as there. A line: `start`
 //! (signed, ns since 1970 UTC), `clock_start` (signed, the same instant on the series' clock),
-//! `length` (ns), `recorded`, `overruns`, `dropped`, `max` (0, or 1 and a signed one), `sum`
+//! `length` (ns), `recorded`, `skipped`, `dropped`, `max` (0, or 1 and a signed one), `sum`
 //! (signed), then the histogram: pairs of a count and the distance from the bucket before (the
 //! first from 0), which end with a count of 0. Bucket `k` below 64 holds latencies of `k` ns;
 //! above, each power of two is cut into 32 buckets of equal width.
@@ -99,8 +99,8 @@ pub fn encode(out: &mut Vec<u8>, line: &Line) {
     log::block(out, log::KIND_LINE, |payload| {
         put_signed(payload, line.start);
         put_signed(payload, line.clock_start.ns());
-        let Losses { recorded, overruns, dropped } = line.losses;
-        [line.length.ns().max(0) as u64, recorded, overruns, dropped]
+        let Losses { recorded, skipped, dropped, .. } = line.losses;
+        [line.length.ns().max(0) as u64, recorded, skipped, dropped]
             .into_iter()
             .for_each(|n| put(payload, n));
         put(payload, line.max.is_some().into());
@@ -120,7 +120,12 @@ fn decode_line(payload: &[u8]) -> Option<Line> {
     let mut from = Cursor(payload);
     let (start, clock_start) = (from.take_signed()?, ClockNs(from.take_signed()?));
     let length = Nanos(i64::try_from(from.take()?).ok()?);
-    let losses = Losses { recorded: from.take()?, overruns: from.take()?, dropped: from.take()? };
+    let losses = Losses {
+        recorded: from.take()?,
+        skipped: from.take()?,
+        dropped: from.take()?,
+        overruns: None,
+    };
     let max = match from.take()? {
         0 => None,
         _ => Some(Nanos(from.take_signed()?)),
@@ -216,8 +221,9 @@ impl LineKeeper {
             length: (clock_now - self.clock_start).max(Nanos::ZERO),
             losses: Losses {
                 recorded: less(data.losses.recorded, self.losses.recorded),
-                overruns: less(data.losses.overruns, self.losses.overruns),
+                skipped: less(data.losses.skipped, self.losses.skipped),
                 dropped: less(data.losses.dropped, self.losses.dropped),
+                overruns: None,
             },
             max: self.max.take(),
             sum: Nanos((data.sum - self.sum).clamp(i64::MIN.into(), i64::MAX.into()) as i64),

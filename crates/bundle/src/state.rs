@@ -174,7 +174,7 @@ pub(crate) fn check(data: &SeriesData) -> Result<(), String> {
         ));
     }
     let expected =
-        recorded.checked_add(data.losses.overruns).and_then(|n| n.checked_add(data.losses.dropped));
+        recorded.checked_add(data.losses.skipped).and_then(|n| n.checked_add(data.losses.dropped));
     expected.ok_or("the losses are more than can be counted")?;
     match (data.min, data.max) {
         (None, None) if recorded == 0 => Ok(()),

@@ -245,11 +245,16 @@ pub struct SeriesSummary {
     pub unsupported_percentiles: BTreeMap<String, u64>,
     /// The view corrected for coordinated omission; `null` where it does not differ.
     pub corrected: Option<CorrectedSummary>,
-    /// Intervals that there were to measure: `count + overruns + lost`; `null` where an import's
+    /// Intervals that there were to measure: `count + skipped + lost`; `null` where an import's
     /// source does not record it.
     pub expected: Option<u64>,
-    /// Missed periods; `null` where an import's source does not record it.
+    /// Releases that passed while the cycle before still ran; of a workload, which has no cycle for
+    /// them, the skipped ones. `null` where the source does not record it.
     pub overruns: Option<u64>,
+    /// Skipped releases, without a sample of their own: missed periods. `null` where an import's
+    /// source does not record it.
+    #[serde(default)]
+    pub skipped: Option<u64>,
     /// Samples measured and lost on the way; `null` where an import's source does not record it.
     pub lost: Option<u64>,
     /// Samples beyond the exact histogram's range (they are in every other figure).

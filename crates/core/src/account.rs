@@ -30,6 +30,8 @@ macro_rules! main_parts {
 main_parts! {
     /// The timer interrupt was delayed although a task ran.
     TimerIrqDelay,
+    /// The kernel let the timer expire later, within the slack of the thread.
+    TimerSlack,
     /// Interrupt handlers, the timer's own among them.
     Irq,
     /// Deferred work of interrupts ran on the CPU of the thread.
@@ -52,6 +54,10 @@ main_parts! {
     PageFault,
     /// The thread reclaimed memory.
     Reclaim,
+    /// What the thread waited for did not come in time.
+    Timeout,
+    /// The thread was stopped.
+    Stopped,
     /// The thread waited for something else before the sample ended.
     Waiting,
     /// The cycle before had not ended at the release.

@@ -62,7 +62,14 @@ pub struct BinnedCounter {
     bar: i64,
     /// When the first sample of all began; `i64::MIN` before.
     first: i64,
+    /// Periods that passed without a sample, and in which samples: the first of these.
+    missed: u64,
+    late: Vec<(Nanos, u64)>,
 }
+
+/// Samples in which periods passed that are kept until the counter is emptied. Of further ones the
+/// periods are counted, and not in the corrected view.
+const LATE_KEPT: usize = 1_024;
 
 impl BinnedCounter {
     /// An empty one, all of its memory touched.
@@ -91,6 +98,8 @@ impl BinnedCounter {
             worst: Vec::with_capacity(WORST_KEPT),
             bar: i64::MIN,
             first: i64::MIN,
+            missed: 0,
+            late: Vec::with_capacity(LATE_KEPT),
         }
     }
 
@@ -109,6 +118,16 @@ impl BinnedCounter {
         }
         if latency > self.bar {
             self.keep(Sample { seq, due: ClockNs(begin), woke: ClockNs(end), cpu });
+        }
+    }
+
+    /// Counts periods that passed without a sample during a sample of this latency.
+    #[cold]
+    #[inline(never)]
+    pub fn miss(&mut self, latency: i64, missed: u64) {
+        self.missed = self.missed.saturating_add(missed);
+        if self.late.len() < LATE_KEPT {
+            self.late.push((Nanos(latency), missed));
         }
     }
 
@@ -200,6 +219,8 @@ impl BinnedCounter {
         self.whole[..self.whole_used].fill(0);
         self.exact[..self.exact_used].fill(0);
         self.worst.clear();
+        self.late.clear();
+        self.missed = 0;
         (self.above, self.below, self.count) = (0, 0, 0);
         (self.min, self.max, self.sum, self.sum_squares) = (i64::MAX, i64::MIN, 0, 0);
         (self.bar, self.whole_used, self.exact_used, self.first) = (i64::MIN, 0, 0, i64::MIN);
@@ -243,6 +264,9 @@ impl SeriesData {
         let mut worst: Vec<&Sample> = counter.worst.iter().collect();
         worst.sort_by_key(|sample| sample.seq);
         worst.into_iter().for_each(|sample| self.keep_if_bad(sample));
+        let kept = counter.late.iter().map(|(_, missed)| missed).sum::<u64>();
+        counter.late.iter().for_each(|(latency, missed)| self.miss(*latency, *missed));
+        self.losses.skipped += counter.missed - kept;
     }
 }
 
@@ -261,17 +285,22 @@ mod tests {
             resolution in 1i64..5_000,
             split in 0usize..300,
         ) {
-            let shape =
-                SeriesShape { range: Nanos::MILLI, resolution: Nanos(resolution), period: None };
+            let period = Some(Nanos(1_000_000));
+            let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos(resolution), period };
             let (mut one, mut other, mut counter) =
                 (SeriesData::new(shape), SeriesData::new(shape), BinnedCounter::new(shape));
             for (k, latency) in latencies.iter().enumerate() {
                 let (begin, end) = (k as i64 * 1_000, k as i64 * 1_000 + latency);
+                let periods = (*latency / 1_000_000).max(0) as u64;
+                let missed = if periods < 1_000 { periods } else { 0 };
                 one.record(
                     &Sample { seq: k as u64, due: ClockNs(begin), woke: ClockNs(end), cpu: 1 },
-                    0,
+                    missed,
                 );
                 counter.record(k as u64, begin, end, 1);
+                if missed > 0 {
+                    counter.miss(*latency, missed);
+                }
                 if k == split {
                     other.absorb(&counter);
                     counter.clear();
@@ -286,6 +315,7 @@ mod tests {
                 (other.min, other.max, other.sum, other.sum_squares)
             );
             prop_assert_eq!(one.losses, other.losses);
+            prop_assert_eq!(one.corrected, other.corrected);
         }
         #[test]
         fn edges_are_the_least_of_their_buckets(value in 0u64..=HDR_MAX) {

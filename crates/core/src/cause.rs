@@ -272,6 +272,29 @@ causes! {
         source: "include/trace/events/sched.h (prev_state of sched_switch)",
         former: ["sleeping", "blocked"],
     }
+    /// What the thread waited for did not come in time.
+    Timeout {
+        id: "timeout",
+        words: "timeout of a wait",
+        meaning: "What the thread waited for did not come in time: its wait ended by the timeout \
+            that the thread asked for.",
+        advice: "Find why the awaited event did not come: a lost frame, a peer that is slow or \
+            gone. A shorter timeout bounds the delay.",
+        rules: [],
+        source: "poll(2), SO_RCVTIMEO in socket(7)",
+        former: [],
+    }
+    /// The thread was stopped.
+    Stopped {
+        id: "stopped",
+        words: "stopped",
+        meaning: "The thread was stopped: by a signal, a debugger or the freezer of its control \
+            group.",
+        advice: "Find who stops it: job control, a debugger, a supervisor that freezes its group.",
+        rules: [],
+        source: "signal(7), ptrace(2), Documentation/admin-guide/cgroup-v2.rst (cgroup.freeze)",
+        former: [],
+    }
     /// The cycle before had not ended.
     Overrun {
         id: "overrun",

@@ -27,7 +27,9 @@ pub enum WokenBy {
     Irq,
     /// Deferred work of interrupts, such as a network packet.
     Softirq,
-    /// No event shows it.
+    /// The wake-up was seen, and not what made it.
+    Unknown,
+    /// No event shows the wake-up: when it was is not known.
     Unseen,
 }
 
@@ -74,6 +76,8 @@ pub struct Culprit {
     pub name: TaskName,
     /// How long it ran while the thread was ready.
     pub time: Nanos,
+    /// Of that, while its priority was the same or higher.
+    pub behind: Nanos,
 }
 
 /// How it is known who held a lock.
@@ -186,6 +190,11 @@ pub struct Cycle {
     pub holder: Option<LockHolder>,
     /// Who ended the longest of its waits that were for no lock.
     pub awaited: Option<Awaited>,
+    /// Switches to the thread that were not seen: the kernel may show none of an idle CPU.
+    pub hidden: u32,
+    /// The task that was seen last on its CPU before the longest time of which no event shows
+    /// anything: likely it ran. Its name may not be known.
+    pub likely: Option<Culprit>,
     /// The time from `release` to `returned`.
     pub wake: Split,
     /// The time from `returned` to `again`.
@@ -193,6 +202,11 @@ pub struct Cycle {
 }
 
 impl Cycle {
+    /// Whether it is known when it was due. Where it is not, `release` is the return of its wait.
+    pub fn is_release_known(&self) -> bool {
+        self.by != WokenBy::Unseen
+    }
+
     /// From the release to the return of the waiting call.
     pub fn wakeup_latency(&self) -> Nanos {
         self.returned - self.release
@@ -254,7 +268,7 @@ impl Cycle {
             longest_call: longer(self.longest_call, next.longest_call),
             culprit: match (self.culprit, next.culprit) {
                 (Some(a), Some(b)) if a.tid == b.tid => {
-                    Some(Culprit { time: a.time + b.time, ..a })
+                    Some(Culprit { time: a.time + b.time, behind: a.behind + b.behind, ..a })
                 }
                 (Some(a), Some(b)) if a.time < b.time => Some(b),
                 (a, b) => a.or(b),
@@ -271,6 +285,8 @@ impl Cycle {
                 .into_iter()
                 .flatten()
                 .max_by_key(|one| one.time),
+            hidden: self.hidden.saturating_add(next.hidden),
+            likely: [self.likely, next.likely].into_iter().flatten().max_by_key(|one| one.time),
             run: run.plus(&wake).plus(&next.run),
             ..*self
         }

@@ -22,8 +22,11 @@ pub enum Metric {
     CorrectedPercentile(f64),
     /// Number of samples.
     Count,
-    /// Missed periods.
+    /// Releases that passed while the cycle before still ran. Of a workload, which has no cycle
+    /// for them, the skipped ones.
     Overruns,
+    /// Skipped releases: missed periods.
+    Skipped,
     /// Samples lost on the way.
     Lost,
     /// Page faults of the measuring thread.
@@ -37,7 +40,12 @@ impl Metric {
     pub fn is_time(self) -> bool {
         !matches!(
             self,
-            Metric::Count | Metric::Overruns | Metric::Lost | Metric::Faults | Metric::Switches
+            Metric::Count
+                | Metric::Overruns
+                | Metric::Skipped
+                | Metric::Lost
+                | Metric::Faults
+                | Metric::Switches
         )
     }
 }
@@ -129,7 +137,7 @@ pub enum RequirementError {
     BadCount(String),
 }
 
-const NAMES: [(&str, Metric); 12] = [
+const NAMES: [(&str, Metric); 13] = [
     ("min", Metric::Min),
     ("mean", Metric::Mean),
     ("avg", Metric::Mean),
@@ -138,6 +146,7 @@ const NAMES: [(&str, Metric); 12] = [
     ("median", Metric::Percentile(50.0)),
     ("count", Metric::Count),
     ("overruns", Metric::Overruns),
+    ("skipped", Metric::Skipped),
     ("lost", Metric::Lost),
     ("faults", Metric::Faults),
     ("switches", Metric::Switches),
@@ -239,6 +248,7 @@ mod tests {
             ("max < 100us", "max < 100us"),
             ("p99.9<60us", "p99.9 < 60us"),
             ("overruns == 0", "overruns == 0"),
+            ("skipped==0", "skipped == 0"),
             ("p100 <= 1ms", "max <= 1ms"),
             ("corrected p99 < 1ms", "corrected p99 < 1ms"),
             ("median < 0.5ms", "p50 < 500us"),

@@ -38,21 +38,27 @@ pub struct Window {
     pub sum: Nanos,
 }
 
-/// What a series should have held and what it holds. `recorded + overruns + dropped = expected` for
+/// What a series should have held and what it holds. `recorded + skipped + dropped = expected` for
 /// a finished series.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Losses {
     /// Samples that were measured and counted in every statistic.
     pub recorded: u64,
-    /// Missed periods (coordinated omission): the corrected figures include them.
-    pub overruns: u64,
-    /// Samples measured but lost on the way (the ring was full): in no statistic.
+    /// Skipped releases, which have no sample of their own: missed periods (coordinated omission).
+    /// The corrected figures include them.
+    #[serde(rename = "overruns")]
+    pub skipped: u64,
+    /// Samples measured but lost on the way (the ring was full), or not known: in no statistic.
     pub dropped: u64,
+    /// Overruns: releases that passed while the cycle before still ran, and that have a late sample
+    /// of their own; `None` where the two are not distinguished.
+    #[serde(rename = "passed", default, skip_serializing_if = "Option::is_none")]
+    pub overruns: Option<u64>,
 }
 
 impl Losses {
     /// The number of intervals that there were to measure.
     pub fn expected(&self) -> u64 {
-        self.recorded + self.overruns + self.dropped
+        self.recorded + self.skipped + self.dropped
     }
 }

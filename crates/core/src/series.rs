@@ -92,22 +92,12 @@ impl SeriesData {
     /// Counts one sample; `missed` periods passed without one while it was late.
     pub fn record(&mut self, sample: &Sample, missed: u64) {
         let latency = sample.latency();
-        if missed > 0 && self.corrected.is_none() {
-            self.corrected = Some(self.whole.clone());
-        }
         self.exact.record(latency);
         record_hdr(&mut self.whole, latency, 1);
         if let Some(corrected) = &mut self.corrected {
             record_hdr(corrected, latency, 1);
-            let period = self.period.map_or(0, Nanos::ns);
-            for k in 1..=(missed as i64).min(CORRECTION_MAX) {
-                let hidden = latency - Nanos(period) * k;
-                if period == 0 || hidden.ns() <= 0 {
-                    break;
-                }
-                record_hdr(corrected, hidden, 1);
-            }
         }
+        self.miss(latency, missed);
         self.min = Some(self.min.map_or(latency, |min| min.min(latency)));
         self.max = Some(self.max.map_or(latency, |max| max.max(latency)));
         self.sum += i128::from(latency.ns());
@@ -115,7 +105,23 @@ impl SeriesData {
         self.sum_squares = self.sum_squares.map(|sum| sum.saturating_add(square));
         self.keep_if_bad(sample);
         self.losses.recorded += 1;
-        self.losses.overruns += missed;
+    }
+
+    /// Counts periods that passed without a sample during one of this latency, which is recorded.
+    pub(crate) fn miss(&mut self, latency: Nanos, missed: u64) {
+        if missed == 0 {
+            return;
+        }
+        self.losses.skipped += missed;
+        let period = self.period.map_or(0, Nanos::ns);
+        let corrected = self.corrected.get_or_insert_with(|| self.whole.clone());
+        for k in 1..=(missed as i64).min(CORRECTION_MAX) {
+            let hidden = latency - Nanos(period) * k;
+            if period == 0 || hidden.ns() <= 0 {
+                break;
+            }
+            record_hdr(corrected, hidden, 1);
+        }
     }
 
     /// Keeps the sample when it is among the worst. Of equal ones the earliest stays.
@@ -149,8 +155,10 @@ impl SeriesData {
             self.sum_squares.zip(other.sum_squares).map(|(a, b)| a.saturating_add(b));
         other.worst.iter().for_each(|sample| self.keep_if_bad(sample));
         self.losses.recorded += other.losses.recorded;
-        self.losses.overruns += other.losses.overruns;
+        self.losses.skipped += other.losses.skipped;
         self.losses.dropped += other.losses.dropped;
+        let overruns = [self.losses.overruns, other.losses.overruns];
+        self.losses.overruns = overruns.into_iter().flatten().reduce(u64::saturating_add);
     }
 
     /// Mean latency in ns; `None` without samples.
@@ -207,7 +215,7 @@ mod tests {
         assert_eq!(data.whole.len(), 3);
         let corrected = data.corrected.expect("an overrun makes a corrected view");
         assert_eq!(corrected.len(), 6, "3.5 ms late at a period of 1 ms hides 2.5, 1.5 and 0.5 ms");
-        assert_eq!(data.losses.overruns, 3);
+        assert_eq!(data.losses.skipped, 3);
     }
 
     #[test]

@@ -70,6 +70,13 @@ impl CounterWriter {
         }
     }
 
+    /// Counts periods that pass without a sample during the next one, of this latency.
+    pub fn miss(&mut self, latency: i64, missed: u64) {
+        // SAFETY: as in `put`.
+        let counter = unsafe { &mut *self.active };
+        counter.miss(latency, missed);
+    }
+
     #[cold]
     #[inline(never)]
     fn hand_over(&mut self) {

@@ -220,7 +220,7 @@ mod tests {
         collector.finish(&mut data);
         let losses = data.losses;
         assert_eq!(
-            (losses.recorded, losses.overruns, losses.dropped, losses.expected()),
+            (losses.recorded, losses.skipped, losses.dropped, losses.expected()),
             (4, 2, 1, 7)
         );
         let mut kept = 0;

@@ -14,6 +14,11 @@ const RING_SAMPLES: std::ops::RangeInclusive<i64> = 1_024..=262_144;
 pub trait Sink {
     /// Takes a sample. Never waits, never allocates.
     fn put(&mut self, begin: i64, end: i64, cpu: u32);
+
+    /// The same, while periods passed that have no sample.
+    fn put_late(&mut self, begin: i64, end: i64, _missed: u64, cpu: u32) {
+        self.put(begin, end, cpu);
+    }
 }
 
 impl Sink for Producer {
@@ -21,11 +26,20 @@ impl Sink for Producer {
     fn put(&mut self, begin: i64, end: i64, cpu: u32) {
         self.push(begin, end, 0, cpu);
     }
+
+    fn put_late(&mut self, begin: i64, end: i64, missed: u64, cpu: u32) {
+        self.push(begin, end, missed, cpu);
+    }
 }
 
 impl Sink for CounterWriter {
     #[inline(always)]
     fn put(&mut self, begin: i64, end: i64, cpu: u32) {
+        CounterWriter::put(self, begin, end, cpu);
+    }
+
+    fn put_late(&mut self, begin: i64, end: i64, missed: u64, cpu: u32) {
+        self.miss(end - begin, missed);
         CounterWriter::put(self, begin, end, cpu);
     }
 }

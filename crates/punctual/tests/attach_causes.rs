@@ -184,7 +184,7 @@ fn injected(place: &Place) -> Vec<Injected> {
 
 fn is_right(injected: &Injected, delay: &Delay) -> bool {
     let (_, part, culprit) = CAUSES[injected.cause];
-    let by = delay.by.map(|(_, name)| name.to_string());
+    let by = delay.by.map(|by| by.name.to_string());
     delay.part == part && culprit.is_none_or(|culprit| by.as_deref() == Some(culprit))
 }
 
@@ -199,7 +199,7 @@ fn is_foreign(injected: &Injected, delay: &Delay) -> bool {
         MainPart::TimerIrqDelay | MainPart::Steal => true,
         MainPart::Runqueue => has_quota && delay.by.is_some(),
         MainPart::NonPreemptible => {
-            delay.by.is_some_and(|(_, name)| !INJECTORS.contains(&name.to_string().as_str()))
+            delay.by.is_some_and(|by| !INJECTORS.contains(&by.name.to_string().as_str()))
         }
         _ => false,
     }
@@ -242,7 +242,7 @@ fn score(all: &[Injected], cycles: &BTreeMap<u32, (Vec<Cycle>, Split)>) -> Vec<S
             }
             delay => {
                 let word = |delay: Delay| {
-                    let by = delay.by.map_or(String::new(), |(_, name)| format!(" by {name}"));
+                    let by = delay.by.map_or(String::new(), |by| format!(" by {}", by.name));
                     format!("{}{by}", delay.part.id())
                 };
                 let word = delay.map_or("nothing".to_owned(), word);

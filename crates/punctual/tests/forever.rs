@@ -31,8 +31,8 @@ fn it_goes_on_until_it_is_interrupted_and_its_lines_hold_every_sample() {
         let (lines, data) = (series.lines().expect("lines"), &series.state.data);
         assert!(!lines.is_empty());
         let recorded: u64 = lines.iter().map(|line| line.losses.recorded).sum();
-        let missed: u64 = lines.iter().map(|line| line.losses.overruns).sum();
-        assert_eq!((recorded, missed), (data.losses.recorded, data.losses.overruns));
+        let missed: u64 = lines.iter().map(|line| line.losses.skipped).sum();
+        assert_eq!((recorded, missed), (data.losses.recorded, data.losses.skipped));
         assert_eq!(lines.iter().filter_map(|line| line.max).max(), data.max);
         let in_buckets: u64 = lines.iter().flat_map(|line| &line.histogram).map(|(_, n)| n).sum();
         assert_eq!(in_buckets, recorded);

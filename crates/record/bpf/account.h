@@ -52,7 +52,9 @@ struct cpu {
 	u64 soft_now;
 	struct soft soft[2];
 	struct change changes[WIRE_ACCOUNT_CHANGES];
-	u64 rest[7]; /* so that the next CPU's begin where this one's do */
+	u64 clocks; /* those of its timers, where the including file keeps them */
+	u64 slack_end; /* of the timer whose handler runs, likewise */
+	u64 rest[5]; /* so that the next CPU's begin where this one's do */
 };
 
 /* A watched thread: the including file may keep more of it behind this. */
@@ -103,6 +105,9 @@ INLINE struct wire_account_thread *thread_of(u32 tid)
 
 /* Whether the quota of its group holds a thread back; the including file knows how to find out. */
 INLINE bool is_held(struct wire_account_thread *thread);
+
+/* Whether a thread that is ready stands in a runqueue: another CPU may be about to put it there. */
+INLINE bool is_queued(struct wire_account_thread *thread);
 
 /* Whether the including file has postponed what it was to do for a thread. */
 INLINE bool is_postponed(struct wire_account_thread *thread);
@@ -354,6 +359,13 @@ NOINLINE int waited(struct wire_account_thread *thread, struct cpu *cpu, u64 now
 	if (held)
 		cpu->held = 1;
 	return 0;
+}
+
+/* The CPU chooses another task. That decides against a thread only if that could be chosen. */
+INLINE void passed_over(struct wire_account_thread *thread, u64 now)
+{
+	if (!is_queued(thread))
+		thread->since = now + 1;
 }
 
 /* Quotas are refilled in interrupts: what threads waited for is classified before each of them and
@@ -636,8 +648,10 @@ INLINE int switched(u32 from, bool blocked, u32 to, i32 prio)
 		if (!tid || tid == to)
 			continue;
 		thread = thread_of(tid);
-		if (thread)
+		if (thread) {
 			waited(thread, cpu, now);
+			passed_over(thread, now);
+		}
 	}
 	if (cpu->watched) {
 		thread = thread_of(from);

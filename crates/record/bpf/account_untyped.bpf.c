@@ -61,6 +61,11 @@ INLINE bool is_postponed(__attribute__((unused)) struct wire_account_thread *thr
 }
 
 /* Nobody says where the kernel keeps it. */
+INLINE bool is_queued(__attribute__((unused)) struct wire_account_thread *thread)
+{
+	return true;
+}
+
 INLINE bool is_held(__attribute__((unused)) struct wire_account_thread *thread)
 {
 	return false;

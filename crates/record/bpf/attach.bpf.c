@@ -15,9 +15,27 @@
 #include "kernel.h"
 #include "wire.h"
 
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct timerqueue_node___expires {
+	i64 expires;
+};
+struct hrtimer___node {
+	struct timerqueue_node___expires node;
+};
+struct hrtimer_cpu_base___clocks;
+struct hrtimer_clock_base___clocks {
+	struct hrtimer_cpu_base___clocks *cpu_base;
+	i64 offset;
+};
+struct hrtimer_cpu_base___clocks {
+	struct hrtimer_clock_base___clocks clock_base[8];
+};
+#pragma clang attribute pop
+
 enum { UNSEEN, RUNNING, READY, ASLEEP };
 /* What the call under way is for the cycle. */
-enum { NO_CYCLE, OPEN, WAITING, WOKEN };
+/* INTERRUPTED: a signal ended the wait, which was no release. */
+enum { NO_CYCLE, OPEN, WAITING, WOKEN, INTERRUPTED };
 
 /* Who ended a wait, as in struct wire_cycle. */
 struct waker {
@@ -31,6 +49,7 @@ struct waker {
 struct own_timer {
 	u64 timer; /* the kernel's address; 0: none */
 	u64 expired; /* when, if no call has returned for it yet; 0: it has not */
+	u64 due; /* when it shall expire as it was started last; 0: not seen */
 	u64 taken; /* the same of the expiry for which the call under way started it anew */
 	u64 argument;
 	u32 call;
@@ -61,6 +80,7 @@ struct postponed {
 	u64 hard; /* the totals of the CPU that it shall run on */
 	u64 soft;
 	/* The second line: */
+	u64 hard_expires; /* the end of the slack */
 	u64 changes[4]; /* two of struct change, where the timer expired; the oldest first */
 	u64 task;
 	i32 prio;
@@ -73,7 +93,6 @@ struct postponed {
 	u64 arrived;
 	u64 arrived_hard;
 	u64 arrived_soft;
-	u64 ran_since; /* what ran until then was chosen then */
 	u32 ran;
 	i32 ran_prio;
 	u64 returned;
@@ -117,6 +136,7 @@ struct attached {
 	u32 holder; /* of the lock that it sleeps for; 0: not known */
 	u32 holder_by;
 	u32 moments; /* of the cycle */
+	u32 stopped; /* its sleep was interrupted by a stop, and goes on */
 	struct own_timer timers[TIMERS];
 	struct wire_moment moment; /* the one that goes on; `begin` 0: none */
 	/* Here and not on the stack, where the verifier would follow each call on its own: it takes a
@@ -127,6 +147,7 @@ struct attached {
 	u64 shown; /* when the interrupt began that showed last where it ran */
 	u64 stolen; /* the steal clock of its CPU when its time was last divided */
 	u64 unsure; /* how long before its wake-up that clock was read */
+	u64 slack_end; /* until when the kernel may let the timer expire that wakes it; 0: no slack */
 };
 
 #include "typed.h"
@@ -180,6 +201,7 @@ struct {
 
 const volatile bool children = false; /* processes that watched ones start are watched too */
 const volatile u64 waits[WIRE_MAX_SYSCALLS / 64] = {}; /* calls that may be a cycle's wait */
+const volatile u64 polls[WIRE_MAX_SYSCALLS / 64] = {}; /* that return 0 at their timeout */
 const volatile u64 files[WIRE_MAX_SYSCALLS / 64] = {}; /* whose uninterruptible sleep is I/O */
 const volatile u8 marks[WIRE_MAX_SYSCALLS] = {}; /* WIRE_MARK…: calls that a cycle's record names */
 const volatile u32 futex = 0; /* the numbers of some calls */
@@ -187,6 +209,9 @@ const volatile u32 futex_wait = 0;
 const volatile u32 futex_waitv = 0;
 const volatile u32 clock_nanosleep = 0;
 const volatile u32 nanosleep = 0;
+const volatile u32 restart_syscall = 0;
+const volatile u32 pause = 0;
+const volatile u32 rt_sigsuspend = 0;
 const volatile u32 sched_yield = 0;
 /* The numbers of 32-bit programs' calls, with WIRE_NATIVE_TIME32; 0: none that matters. Those of
  * read(2), which is 0 itself, are below. */
@@ -202,11 +227,25 @@ const volatile u64 period_expiry = 0;
 #define FUTEX_WAIT_BITSET 9
 #define FUTEX_LOCK_PI2 13
 #define FUTEX_TID_MASK 0x3fffffff
-/* A lock that somebody waits for: of glibc (sysdeps/nptl/lowlevellock.h) and of Rust's standard
- * library (sys/sync/mutex/futex.rs). */
-#define LOCKED_WITH_WAITERS 2
 #define TASK_INTERRUPTIBLE 1
+#define CLOCK_REALTIME 0
 #define CLOCK_MONOTONIC 1
+#define CLOCK_BOOTTIME 7
+#define CLOCK_REALTIME_ALARM 8
+#define CLOCK_BOOTTIME_ALARM 9
+#define CLOCK_TAI 11
+/* Of struct hrtimer_cpu_base. */
+#define BASE_MONOTONIC 0
+#define BASE_REALTIME 1
+#define BASE_BOOTTIME 2
+#define BASE_TAI 3
+#define NO_BASE 4
+#define EINTR 4
+#define EAGAIN 11
+#define ETIMEDOUT 110
+#define TASK_STOPPED_OR_TRACED 12
+#define ERESTARTSYS 512
+#define ERESTART_RESTARTBLOCK 516
 #define BPF_NOEXIST 1
 #define ERESTARTNOHAND 514
 #define SCHED_DEADLINE 6
@@ -315,8 +354,10 @@ NOINLINE bool read_call(__attribute__((unused)) struct task_struct *task, struct
 	if (call->number == futex) {
 		call->operation = second & FUTEX_COMMAND;
 		/* Timed waits for a lock, and all of Rust's: those for something else wait for other values. */
-		if (call->operation == FUTEX_WAIT_BITSET && (u32)third == LOCKED_WITH_WAITERS)
+		if (call->operation == FUTEX_WAIT_BITSET && is_of_lock(third))
 			call->operation = WIRE_FUTEX_WAIT_LOCK;
+		else if (call->operation == FUTEX_WAIT && !is_of_lock(third))
+			call->operation = WIRE_FUTEX_WAIT_PARKED;
 	} else if (call->number == clock_nanosleep) {
 		call->operation = second & 1;
 	} else if (call->number == futex_wait) {
@@ -393,15 +434,40 @@ NOINLINE u32 part_of_sleep(const struct call *call, bool in_call, u64 state)
 	return WIRE_PART_BLOCKED;
 }
 
-/* The end of a sleep by its arguments, where its clock is CLOCK_MONOTONIC: where no event of its
- * timer is seen, this is its release. */
+/* By which of the kernel's clocks a sleep ends; NO_BASE where its arguments do not show when.
+ * The kernel counts a time of CLOCK_REALTIME by CLOCK_MONOTONIC; relative to CLOCK_TAI it is an
+ * instant, which moves when that clock is set. A CPU-time clock stands while its thread does. */
+INLINE u32 base_of(u32 clock, bool absolute)
+{
+	if (clock == CLOCK_MONOTONIC)
+		return BASE_MONOTONIC;
+	if (clock == CLOCK_REALTIME)
+		return absolute ? BASE_REALTIME : BASE_MONOTONIC;
+	if (clock == CLOCK_BOOTTIME || clock == CLOCK_BOOTTIME_ALARM)
+		return absolute ? BASE_BOOTTIME : BASE_MONOTONIC;
+	if (clock == CLOCK_REALTIME_ALARM && absolute)
+		return BASE_REALTIME;
+	if (clock == CLOCK_TAI && absolute)
+		return BASE_TAI;
+	return NO_BASE;
+}
+
+/* From here on (in s) a sleep does not end. */
+#define NEVER (1ull << 33)
+
+/* The end of a sleep by its arguments: where no event of its timer is seen, this is its release.
+ * 0: they do not show it. */
 NOINLINE u64 asked_time(struct pt_regs *regs, __attribute__((unused)) bool compat,
-		      const struct call *call, u64 entered)
+		      const struct call *call, u64 entered, const struct cpu *cpu)
 {
 	u64 time[2] = {}, ns;
-	u32 time32[2] = {};
+	u32 time32[2] = {}, base = BASE_MONOTONIC;
+	struct hrtimer_cpu_base___clocks *clocks;
 	const void *at;
+	i64 ahead = 0;
 
+	if (!call || !cpu)
+		return 0;
 #if defined(TARGET_x86_64)
 	at = (const void *)(call->number == nanosleep ? regs->di : regs->dx);
 	if (compat)
@@ -411,8 +477,11 @@ NOINLINE u64 asked_time(struct pt_regs *regs, __attribute__((unused)) bool compa
 #elif defined(TARGET_riscv64)
 	at = (const void *)(call->number == nanosleep ? regs->orig_a0 : regs->a2);
 #endif
-	if (call->number != nanosleep &&
-	    (call->number != clock_nanosleep || call->argument != CLOCK_MONOTONIC))
+	if (call->number == clock_nanosleep)
+		base = base_of(call->argument, call->operation);
+	else if (call->number != nanosleep)
+		return 0;
+	if (base >= NO_BASE)
 		return 0;
 	if (call->time32) {
 		if (bpf_probe_read_user(time32, sizeof(time32), at))
@@ -422,8 +491,71 @@ NOINLINE u64 asked_time(struct pt_regs *regs, __attribute__((unused)) bool compa
 	} else if (bpf_probe_read_user(time, sizeof(time), at)) {
 		return 0;
 	}
+	if (time[0] >= NEVER)
+		return 0;
 	ns = time[0] * 1000000000 + time[1];
-	return call->operation ? ns : entered + ns;
+	if (!call->operation)
+		return entered + ns;
+	if (base == BASE_MONOTONIC)
+		return ns;
+	/* How far the clock is ahead as the timers of this CPU have it. */
+	clocks = (void *)cpu->clocks;
+	if (!clocks ||
+	    bpf_probe_read_kernel(&ahead, sizeof(ahead), &clocks->clock_base[base & 3].offset))
+		return 0;
+	return ns > (u64)ahead ? ns - ahead : 0;
+}
+
+/* The kernel restarts a sleep that a signal interrupted by a call of its own. */
+INLINE void same_call(struct attached *t, struct call *call)
+{
+	call->number = t->cycle.call;
+	call->operation = t->cycle.operation;
+	call->argument = t->cycle.argument;
+}
+
+/* Whether a call that returns this was interrupted. */
+INLINE bool by_signal(i64 result)
+{
+	return unlikely(result < 0) && (result == -EINTR || (result <= -ERESTARTSYS &&
+							    result >= -ERESTART_RESTARTBLOCK));
+}
+
+/* Whether a call that slept returns this because nothing came in time. */
+INLINE bool timed_out(const struct call *call, i64 result)
+{
+	return result == -ETIMEDOUT || result == -EAGAIN || (!result && in_set(polls, call->number));
+}
+
+/* What the thread slept in the call under way. */
+INLINE void rename_sleep(struct attached *t)
+{
+	u64 *wait = t->account.wait;
+
+	if (!t->apart)
+		return;
+	wait[WIRE_PART_TIMEOUT] += wait[WIRE_PART_BLOCKED];
+	wait[WIRE_PART_BLOCKED] = 0;
+}
+
+/* A signal ended the wait of a cycle: that is its release only where it was waited for, or where a
+ * timer sent it to who waits in another call than a sleep. */
+NOINLINE int interrupted(struct attached *t, const struct call *call)
+{
+	u32 number;
+
+	if (!t || !call)
+		return 0;
+	number = call->number;
+	if (number == pause || number == rt_sigsuspend)
+		return 0;
+	if (t->phase == WOKEN && t->cycle.by == WIRE_CYCLE_BY_TIMER && number != clock_nanosleep &&
+	    number != nanosleep && number != restart_syscall)
+		return 0;
+	if (t->phase != WAITING && t->phase != WOKEN)
+		return 0;
+	t->phase = INTERRUPTED;
+	return 1;
 }
 
 INLINE bool is_absolute(const struct call *call)
@@ -468,6 +600,7 @@ NOINLINE int keep_timer(struct attached *t, u32 tid, u64 timer, const struct cal
 	if (!own) {
 		own = &t->timers[t->next_timer++ & (TIMERS - 1)];
 		own->timer = timer;
+		own->due = 0;
 		own->expired = 0;
 		own->taken = 0;
 		bpf_map_update_elem(&timers, &timer, &tid, 0);
@@ -518,6 +651,33 @@ NOINLINE int take_expired(struct attached *t, const struct call *call)
 	return 0;
 }
 
+NOINLINE int set_due(struct attached *t, u64 timer, u64 due)
+{
+	struct own_timer *own = t ? own_timer(t, timer) : 0;
+
+	if (own)
+		own->due = due;
+	return 0;
+}
+
+/* Where its expiry was not seen, a timer of the thread that was due while it waited released it. */
+NOINLINE int due_timer(struct attached *t, u64 now)
+{
+	if (!t)
+		return 0;
+	for (u32 i = 0; i < TIMERS; i++) {
+		struct own_timer *own = &t->timers[i];
+		u64 due = own->due;
+
+		if (own->timer && due > t->entered && due < now && (!t->passed || due < t->passed)) {
+			t->passed = due;
+			t->passed_timer = own->timer;
+			t->passed_by = WIRE_CYCLE_BY_TIMER;
+		}
+	}
+	return 0;
+}
+
 /* A timer is started: by a watched thread in a call that waits for it, or that reads it. */
 PROGRAM(attach_hrtimer_start)
 {
@@ -549,6 +709,7 @@ PROGRAM(attach_hrtimer_start)
 	}
 	if (own)
 		own->expired = 0;
+	set_due(t, address, timer->_softexpires - timer->base->offset);
 	return 0;
 }
 
@@ -850,6 +1011,7 @@ INLINE void next_cycle(struct attached *t, const struct call *call, u64 entered,
 	c->within = within;
 	c->blocked = 0;
 	c->culprit_ns = 0;
+	c->culprit_behind = 0;
 	c->longest_ns = 0;
 	c->blocks = 0;
 	c->migrations = 0;
@@ -865,7 +1027,11 @@ INLINE void next_cycle(struct attached *t, const struct call *call, u64 entered,
 	c->holder_by = 0;
 	c->awaited = 0;
 	c->awaited_ns = 0;
+	c->likely = 0;
+	c->likely_ns = 0;
+	c->hidden = 0;
 	t->moments = 0;
+	t->stopped = 0;
 }
 
 /* Beyond the end of a stack there is another one, if any. */
@@ -915,7 +1081,7 @@ INLINE void keep_waker(struct attached *t, u32 tid, struct waker *waker)
 
 /* The release came before the call that waits for it, which returns at once. What
  * was summed up since the call was entered belongs to the cycle. */
-INLINE void release_passed(struct attached *t, u64 now)
+INLINE void release_passed(struct attached *t, u64 now, u32 part)
 {
 	struct wire_cycle *c = &t->cycle;
 	u64 expires = t->passed, timer = t->passed_timer;
@@ -932,7 +1098,7 @@ INLINE void release_passed(struct attached *t, u64 now)
 		clear_sums(t);
 		add(&t->account, WIRE_PART_KERNEL, later(now, expires));
 	} else {
-		add(&t->account, WIRE_PART_OVERRUN, t->entered - expires);
+		add(&t->account, part, t->entered - expires);
 	}
 }
 
@@ -960,8 +1126,16 @@ NOINLINE int begin_cycle(struct attached *t, u32 tid, struct waker *waker, u64 n
 	/* The timer was due before the wait began: the cycle before took so long. */
 	add(a, WIRE_PART_OVERRUN, later(t->entered < now ? t->entered : now, at));
 	at = at > t->entered ? at : t->entered;
-	add(a, WIRE_PART_KERNEL, later(t->slept < now ? t->slept : now, at));
+	add(a, t->stopped ? WIRE_PART_STOPPED : WIRE_PART_KERNEL,
+	    later(t->slept < now ? t->slept : now, at));
 	a->begin = at > t->slept ? at : t->slept;
+	/* Until then its timer was not to expire. */
+	if (t->slack_end > a->begin && a->begin < now) {
+		at = t->slack_end < now ? t->slack_end : now;
+		add(a, WIRE_PART_SLACK, at - a->begin);
+		a->begin = at;
+	}
+	t->slack_end = 0;
 	return 0;
 }
 
@@ -987,6 +1161,8 @@ NOINLINE int release_unseen(struct attached *t, u32 tid, struct cpu *cpu, u64 no
 		return 0;
 	t->waker = (struct waker){};
 	task = bpf_get_current_task_btf();
+	if (!t->passed && !expires && t->next_timer)
+		due_timer(t, now);
 	if (cpu->timer - (u64)task->stack < STACK && cpu->fired > t->entered && cpu->fired < now)
 		expires = cpu->fired;
 	if (task->policy == SCHED_DEADLINE && t->cycle.call == sched_yield) {
@@ -1182,20 +1358,29 @@ INLINE u64 others_had(const u64 *wait)
 	       wait[WIRE_PART_THROTTLED];
 }
 
-/* Of what a ready thread waited since they had `before`, whoever ran until now may be the
- * culprit. */
-INLINE void blame(struct attached *t, u64 before, u32 tid, const void *comm)
+/* Of this, those of the same or a higher priority. */
+INLINE u64 betters_had(const u64 *wait)
+{
+	return wait[WIRE_PART_PREEMPTED] + wait[WIRE_PART_RUNQUEUE];
+}
+
+/* Of what a ready thread waited since others had `before`, and betters `betters`, whoever ran until
+ * now may be the culprit. */
+INLINE void blame(struct attached *t, u64 before, u64 betters, u32 tid, const void *comm)
 {
 	struct wire_cycle *c = &t->cycle;
 	u64 took = later(others_had(t->account.wait), before);
 
 	if (!took || !tid)
 		return;
+	betters = later(betters_had(t->account.wait), betters);
 	if (c->culprit == tid) {
 		c->culprit_ns += took;
+		c->culprit_behind += betters;
 	} else if (took > c->culprit_ns) {
 		c->culprit = tid;
 		c->culprit_ns = took;
+		c->culprit_behind = betters;
 		bpf_probe_read_kernel(c->culprit_comm, sizeof(c->culprit_comm), comm);
 	}
 }
@@ -1229,6 +1414,7 @@ INLINE bool postpone_wake_up(struct attached *t, struct cpu *here, struct task_s
 	p->changes[2] = last->at;
 	p->changes[3] = last->doing;
 	p->task = (u64)task;
+	p->hard_expires = here->slack_end;
 	p->prio = task->prio;
 	p->cpu = target;
 	p->timer_cpu = bpf_get_smp_processor_id();
@@ -1260,7 +1446,6 @@ INLINE bool postpone_arrival(struct attached *t, struct cpu *cpu, u32 here,
 	p->arrived_hard = hard_until(cpu, now);
 	p->arrived_soft = soft_until(cpu, now, p->arrived_hard);
 	p->arrived_stolen = cpu->stolen;
-	p->ran_since = cpu->switched;
 	p->ran = cpu->running;
 	p->ran_prio = cpu->prio;
 	p->before = prev->pid;
@@ -1292,7 +1477,7 @@ NOINLINE int work_out_all(struct attached *t, u32 tid)
 	struct waker waker = {};
 	struct postponed *p;
 	struct running on;
-	u64 before;
+	u64 before, betters;
 	u32 stage;
 
 	if (!t)
@@ -1314,6 +1499,7 @@ NOINLINE int work_out_all(struct attached *t, u32 tid)
 	a->held = 0;
 	a->unseen = 0;
 	become_ready(a, p->cpu, p->at);
+	t->slack_end = p->hard_expires;
 	begin_cycle(t, tid, &waker, p->at, p->expires);
 	if (a->begin < p->at)
 		overdue_by(a, (struct change *)p->changes, 2, 2, a->begin, p->at);
@@ -1325,11 +1511,13 @@ NOINLINE int work_out_all(struct attached *t, u32 tid)
 	if (stage == WAKE_UP_POSTPONED)
 		return 0;
 	before = others_had(a->wait);
-	on = (struct running){ p->ran_since, p->ran, p->ran_prio };
+	betters = betters_had(a->wait);
+	/* Nobody was chosen meanwhile: at a switch this would have been worked out. */
+	on = (struct running){ 0, p->ran, p->ran_prio };
 	divide_by(a, p->arrived, p->arrived_hard, p->arrived_soft, keeper(a, on, false));
 	if (unlikely(p->arrived_stolen != t->stolen))
 		stolen_from_wait(t, p->arrived_stolen);
-	blame(t, before, p->before, p->before_comm);
+	blame(t, before, betters, p->before, p->before_comm);
 	a->active = 0;
 	a->from = p->arrived;
 	t->unsure = 0;
@@ -1364,6 +1552,7 @@ INLINE int waking(struct task_struct *task, bool again)
 	t->account.prio = task->prio;
 	t->account.task = (u64)task;
 	set_waker(t, here, task);
+	t->slack_end = here->expires ? here->slack_end : 0;
 	if (t->state == RUNNING) {
 		/* It is on its way to sleep, or will see that it need not. */
 		t->woken = t->call != 0;
@@ -1397,12 +1586,12 @@ PROGRAM(attach_wakeup)
 
 INLINE void waited_for(struct attached *t, struct cpu *cpu, struct task_struct *prev, u64 now)
 {
-	u64 before = others_had(t->account.wait);
+	u64 before = others_had(t->account.wait), betters = betters_had(t->account.wait);
 
 	waited(&t->account, cpu, now);
 	if (unlikely(cpu->stolen != t->stolen))
 		stolen_from_wait(t, cpu->stolen);
-	blame(t, before, prev->pid, &prev->comm);
+	blame(t, before, betters, prev->pid, &prev->comm);
 }
 
 NOINLINE int other_waits(u32 tid, struct cpu *cpu, struct task_struct *prev, u64 now)
@@ -1412,6 +1601,7 @@ NOINLINE int other_waits(u32 tid, struct cpu *cpu, struct task_struct *prev, u64
 	if (t && cpu && prev) {
 		work_out(t, tid);
 		waited_for(t, cpu, prev, now);
+		passed_over(&t->account, now);
 	}
 	return 0;
 }
@@ -1422,7 +1612,7 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 	struct task_struct *task = (void *)ctx[1], *next = (void *)ctx[2];
 	struct call *call = &t->leaving;
 	u32 tid = task->pid;
-	bool in_call, cut;
+	bool in_call, cut, again, frozen;
 
 	work_out(t, tid);
 	if (t->call)
@@ -1444,8 +1634,16 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 	t->slept = now;
 	t->account.from = now;
 	in_call = read_call(task, bpf_task_pt_regs(task), call);
-	cut = in_call && state & TASK_INTERRUPTIBLE && ends_cycle(tid, call);
+	again = t->phase == INTERRUPTED && in_call && call->number == restart_syscall;
+	if (again)
+		same_call(t, call);
+	cut = in_call && state & TASK_INTERRUPTIBLE && (again || ends_cycle(tid, call));
+	/* It sleeps on its way out of the call: the freezer of its control group holds it. */
+	frozen = t->phase == INTERRUPTED && !t->call;
+	cut = cut && !frozen;
 	t->within = part_of_sleep(call, in_call, state);
+	if (state & TASK_STOPPED_OR_TRACED || frozen)
+		t->within = WIRE_PART_STOPPED;
 	if (t->faulting)
 		t->within = WIRE_PART_PAGE_FAULT;
 	if (t->reclaiming)
@@ -1456,6 +1654,12 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 	if (cut && t->phase == WOKEN) {
 		/* Woken, and it waits on in the same call: that was no release. */
 		t->phase = WAITING;
+	} else if (cut && again) {
+		/* The kernel goes on with the sleep that a stop interrupted. */
+		set_apart(t);
+		t->entered = t->cycle.entered;
+		t->stopped = 1;
+		t->phase = WAITING;
 	} else if (cut) {
 		/* Where there were too many calls its entry was not seen. */
 		u64 entered = t->apart ? t->entered : now;
@@ -1465,7 +1669,7 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 			publish_cycle(t, tid, entered);
 		t->entered = entered;
 		next_cycle(t, call, entered, t->within);
-		t->asked = asked_time(bpf_task_pt_regs(task), is_compat(task), call, entered);
+		t->asked = asked_time(bpf_task_pt_regs(task), is_compat(task), call, entered, cpu);
 		t->phase = WAITING;
 	} else {
 		begin_moment(ctx, t, next, WIRE_MOMENT_ASLEEP, now);
@@ -1477,6 +1681,20 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 		wake_up(t, cpu, tid, here, t->wake_at > now ? t->wake_at : now, t->wake_expires);
 		t->early = 1;
 	}
+}
+
+/* Of the time of a ready thread that no event divides: the task that was seen last on its CPU is
+ * likely to have had it. */
+INLINE void hide(struct attached *t, struct cpu *there, u64 took)
+{
+	struct wire_cycle *c = &t->cycle;
+	u32 running = there ? there->running : 0;
+
+	c->hidden++;
+	if (!running || took <= c->likely_ns)
+		return;
+	c->likely = running;
+	c->likely_ns = took;
 }
 
 INLINE void arrives_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
@@ -1500,6 +1718,7 @@ INLINE void arrives_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 
 		if (there)
 			leave(there, tid);
+		hide(t, there, later(now, a->from));
 		add(a, WIRE_PART_UNKNOWN, later(now, a->from));
 		t->cycle.migrations++;
 	} else if (t->state == ASLEEP && t->phase == WAITING) {
@@ -1572,6 +1791,7 @@ NOINLINE int begins_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 
 		if (there)
 			leave(there, tid);
+		hide(t, there, later(now, t->account.from));
 		add(&t->account, WIRE_PART_UNKNOWN, later(now, t->account.from));
 	} else if (t->state == ASLEEP && t->phase != WAITING) {
 		add(&t->account, t->within, later(now, t->account.from));
@@ -1636,7 +1856,7 @@ PROGRAM(attach_sys_exit)
 	struct task_struct *task;
 	u64 now, lasted;
 	i64 result;
-	bool took;
+	bool took, signal;
 
 	if (likely(!t) || (!t->call && t->phase != WOKEN && t->phase != WAITING))
 		return 0;
@@ -1655,7 +1875,8 @@ PROGRAM(attach_sys_exit)
 		read_call(task, (void *)ctx[0], call);
 		take_expired(t, call);
 	}
-	if (postpone_return(t, cpu, now)) {
+	signal = by_signal(result);
+	if (!signal && postpone_return(t, cpu, now)) {
 		t->call = 0;
 		t->woken = 0;
 		return 0;
@@ -1666,15 +1887,30 @@ PROGRAM(attach_sys_exit)
 	read_call(task, (void *)ctx[0], call);
 	if (!took)
 		t->passed = 0;
+	if (unlikely(signal) && interrupted(t, call)) {
+		ran_until(t, cpu, now);
+		t->call = 0;
+		t->woken = 0;
+		t->faulting = 0;
+		return 0;
+	}
 	if (t->phase == WAITING) {
 		release_unseen(t, tid, cpu, now);
 		set_from(t, cpu, now);
 	}
-	if (t->phase == OPEN || t->phase == NO_CYCLE) {
+	if (t->phase == OPEN || t->phase == NO_CYCLE || t->phase == INTERRUPTED) {
 		u32 within;
+		bool again = t->phase == INTERRUPTED && call->number == restart_syscall;
 
-		if (!t->woken && is_absolute(call) && !result) {
-			t->passed = asked_time((void *)ctx[0], is_compat(task), call, t->entered);
+		if (again) {
+			/* It had ended meanwhile. */
+			same_call(t, call);
+			t->passed = result || t->asked > now ? 0 : t->asked;
+			t->passed_timer = 0;
+			t->passed_by = WIRE_CYCLE_BY_SLEEP;
+		} else if (!t->woken && is_absolute(call) && !result) {
+			t->passed =
+				asked_time((void *)ctx[0], is_compat(task), call, t->entered, cpu);
 			t->passed_timer = 0;
 			t->passed_by = WIRE_CYCLE_BY_SLEEP;
 		} else if (task->policy == SCHED_DEADLINE && call->number == sched_yield) {
@@ -1687,9 +1923,10 @@ PROGRAM(attach_sys_exit)
 			ran_until(t, cpu, now);
 			if (t->phase == OPEN)
 				publish_cycle(t, tid, t->entered);
-			next_cycle(t, call, t->entered, within);
+			next_cycle(t, call, again ? c->entered : t->entered, within);
 			if (t->passed && !(t->woken && t->passed == t->wake_expires)) {
-				release_passed(t, now);
+				release_passed(t, now,
+					       again ? WIRE_PART_STOPPED : WIRE_PART_OVERRUN);
 			} else {
 				t->slept = t->wake_at;
 				release(t, tid, cpu, t->wake_at, t->wake_expires);
@@ -1702,6 +1939,8 @@ PROGRAM(attach_sys_exit)
 		returns(t, now);
 		compare_clocks(t, task);
 	} else {
+		if (unlikely(timed_out(call, result)))
+			rename_sleep(t);
 		put_together(t);
 		lasted = later(now, t->entered);
 		if (lasted > c->longest_ns) {
@@ -1839,15 +2078,32 @@ NOINLINE int period_begins(struct cpu *cpu)
 	return 0;
 }
 
+/* The kernel may let the timer of a thread that is not real-time expire until then: 0 where that is
+ * the instant that was asked for. */
+INLINE u64 slack_end(struct hrtimer *timer)
+{
+	struct hrtimer___node *of = (void *)timer;
+	i64 hard;
+
+	if (!field_exists(of->node.expires))
+		return 0;
+	hard = of->node.expires;
+	return hard > timer->_softexpires ? hard - timer->base->offset : 0;
+}
+
 /* The instant that was asked for: the kernel may defer a timer beyond it by the task's slack. */
 PROGRAM(attach_expire_entry)
 {
+	struct hrtimer_clock_base___clocks *base;
 	struct hrtimer *timer = (void *)ctx[0];
 	struct cpu *cpu = cpu_here();
 
 	if (cpu) {
 		cpu->expires = cpu->fired = timer->_softexpires - timer->base->offset;
 		cpu->timer = (u64)timer;
+		cpu->slack_end = slack_end(timer);
+		base = (void *)timer->base;
+		cpu->clocks = (u64)base->cpu_base;
 		if (unlikely(is_release_timer(timer->function)))
 			expired(cpu->timer, cpu->expires);
 		else if (unlikely(period_expiry && (u64)timer->function == period_expiry))
@@ -1915,6 +2171,20 @@ PROGRAM(attach_exec)
 	return 0;
 }
 
+/* Its id may be another thread's from now on. */
+NOINLINE int ends(struct task_struct *task, u32 tid)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct buffer *buffer = buffer_here(cpu);
+	struct wire_moment m = { .kind = WIRE_MOMENT_EXIT, .stack = -1 };
+
+	if (!task || !buffer)
+		return 0;
+	m.begin = bpf_ktime_get_ns();
+	bpf_probe_read_kernel(m.next_comm, sizeof(m.next_comm), &task->comm);
+	return emit_to(buffer, m.begin, tid, WIRE_MOMENT, cpu, (const u64 *)&m, sizeof(m) / 8);
+}
+
 PROGRAM(attach_exit)
 {
 	struct task_struct *task = (void *)ctx[0];
@@ -1922,6 +2192,7 @@ PROGRAM(attach_exit)
 
 	if (likely(!attached_of(tid)))
 		return 0;
+	ends(task, tid);
 	bpf_map_delete_elem(&threads, &tid);
 	bpf_map_delete_elem(&selections, &tid);
 	return 0;

@@ -273,16 +273,19 @@ PROGRAM(renamed)
 #if defined(TARGET_x86_64)
 #define ARGUMENT_1(regs) ((regs)->di)
 #define ARGUMENT_2(regs) ((regs)->si)
+#define ARGUMENT_3(regs) ((regs)->dx)
 #define NUMBER_OF(regs) ((regs)->orig_ax)
 #define NR_FUTEX 202
 #elif defined(TARGET_aarch64)
 #define ARGUMENT_1(regs) ((regs)->regs[0])
 #define ARGUMENT_2(regs) ((regs)->regs[1])
+#define ARGUMENT_3(regs) ((regs)->regs[2])
 #define NUMBER_OF(regs) ((regs)->syscallno)
 #define NR_FUTEX 98
 #elif defined(TARGET_riscv64)
 #define ARGUMENT_1(regs) ((regs)->orig_a0)
 #define ARGUMENT_2(regs) ((regs)->a1)
+#define ARGUMENT_3(regs) ((regs)->a2)
 #define NUMBER_OF(regs) ((regs)->cause == EXC_SYSCALL ? (i32)(regs)->a7 : -1)
 #define NR_FUTEX 98
 #endif
@@ -477,6 +480,7 @@ PROGRAM(syscall_enter)
 	if (want_futex && number == NR_FUTEX) {
 		struct wire_futex_enter record = { .address = ARGUMENT_1(regs), .op = ARGUMENT_2(regs) };
 
+		record.waits = is_of_lock(ARGUMENT_3(regs)) ? WIRE_FUTEX_FOR_LOCK : WIRE_FUTEX_FOR_OTHER;
 		EMIT(WIRE_FUTEX_ENTER, record);
 	}
 	if (syscall_wanted(number)) {

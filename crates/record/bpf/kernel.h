@@ -105,6 +105,7 @@ struct task_struct {
 	int tgid;
 	struct pid *thread_pid;
 	int pagefault_disabled;
+	int on_rq;
 	int prio;
 	int normal_prio;
 	u32 policy;
@@ -202,6 +203,15 @@ struct work_struct {
 };
 
 #pragma clang attribute pop
+
+/* A lock that somebody waits for: of glibc (sysdeps/nptl/lowlevellock.h) and of Rust's standard
+ * library (sys/sync/mutex/futex.rs) has this value, one of musl (src/thread) is negative. */
+#define LOCKED_WITH_WAITERS 2
+
+INLINE bool is_of_lock(u32 value)
+{
+	return value == LOCKED_WITH_WAITERS || (value >> 31 && value != (u32)-1);
+}
 
 /* Whether the quota of its group throttles a task. Since 6.18 a thread is taken off when it is to
  * return to user space and its group's quota is used up; before, the group was taken off its CPU.

@@ -14,6 +14,7 @@ INLINE u32 task_cpu(struct task_struct *task)
 /* Kernel priorities below this are SCHED_DEADLINE. */
 #define DEADLINE 0
 #define HRTIMER_STATE_ENQUEUED 1
+#define TASK_ON_RQ_QUEUED 1
 
 /* Whether a SCHED_DEADLINE task has no runtime left: the timer for the start of its next period is
  * started exactly then. */
@@ -32,6 +33,17 @@ INLINE bool is_held(struct wire_account_thread *thread)
 	if (task && thread->prio < DEADLINE)
 		return is_out_of_runtime(task);
 	return task && thread->prio >= REAL_TIME && held_back(task);
+}
+
+INLINE bool is_queued(struct wire_account_thread *thread)
+{
+	struct task_struct *task = (void *)thread->task;
+	u32 on_rq = 0;
+
+	if (!task)
+		return true;
+	bpf_probe_read_kernel(&on_rq, sizeof(on_rq), &task->on_rq);
+	return on_rq == TASK_ON_RQ_QUEUED;
 }
 
 #endif

@@ -124,8 +124,10 @@ struct wire_syscall_exit {
 struct wire_futex_enter {
 	u64 address;
 	u32 op; /* as in the system call, flags included */
-	u32 spare;
+	u32 waits; /* WIRE_FUTEX_FOR_…; 0: not known */
 };
+#define WIRE_FUTEX_FOR_LOCK 1 /* the word is to have the value of a taken lock */
+#define WIRE_FUTEX_FOR_OTHER 2
 struct wire_futex_exit {
 	u32 op;
 	i32 result;
@@ -316,7 +318,10 @@ struct wire_counts {
 #define WIRE_PART_RECLAIM_RAN 17 /* on a CPU; the other one asleep */
 #define WIRE_PART_FAULT_RAN 18 /* on a CPU, in a page fault */
 #define WIRE_PART_STEAL 19 /* the hypervisor had taken the CPU */
-#define WIRE_CYCLE_PARTS 20
+#define WIRE_PART_SLACK 20 /* the kernel let the timer expire later */
+#define WIRE_PART_STOPPED 21
+#define WIRE_PART_TIMEOUT 22 /* what it waited for did not come */
+#define WIRE_CYCLE_PARTS 23
 #define WIRE_ACCOUNT_ROOM 32 /* a power of two */
 
 #define WIRE_ACCOUNT_THREADS 1024
@@ -372,6 +377,8 @@ struct wire_account_clocks {
 /* In the place of an operation of futex(2): FUTEX_WAIT_BITSET for a lock, by the value that the
  * word is to have. */
 #define WIRE_FUTEX_WAIT_LOCK 0x89
+/* The same of FUTEX_WAIT for another value: a thread that is parked. */
+#define WIRE_FUTEX_WAIT_PARKED 0x80
 /* How it is known who held a lock. */
 #define WIRE_HOLDER_PI 1 /* the futex has the owner's id, for priority inheritance */
 #define WIRE_HOLDER_MUTEX 2 /* so has the mutex of glibc that it is part of */
@@ -388,6 +395,7 @@ struct wire_cycle {
 	u64 timer; /* the kernel's, that ended the wait; 0: none */
 	u64 blocked; /* ns in other waits */
 	u64 culprit_ns; /* the thread was ready and the task `culprit` ran */
+	u64 culprit_behind; /* of that, while its priority was not lower */
 	u64 longest_ns; /* in the system call `longest` */
 	u64 written; /* file descriptors, a bit each */
 	u64 holder_ns; /* the thread waited for locks, and `holder` held them */
@@ -409,12 +417,15 @@ struct wire_cycle {
 	u32 awaited; /* who ended the other waits that took the longest */
 	u64 awaited_ns;
 	u64 awaited_by; /* WIRE_CYCLE_BY_… */
+	u64 likely_ns; /* of what is not known: the last task that was seen on its CPU is `likely` */
+	u32 likely;
+	u32 hidden; /* switches to the thread that were not seen */
 	u8 waker_comm[16];
 	u8 culprit_comm[16];
 	u8 holder_comm[16];
 	u8 awaited_comm[16];
-	u64 wake[20]; /* WIRE_CYCLE_PARTS: from `release` to `returned` */
-	u64 run[20]; /* from there to `again` */
+	u64 wake[23]; /* WIRE_CYCLE_PARTS: from `release` to `returned` */
+	u64 run[23]; /* from there to `again` */
 };
 
 /* Where a thread was within a cycle. The header has its end, and the thread. */
@@ -423,6 +434,7 @@ struct wire_cycle {
 #define WIRE_MOMENT_ASLEEP 2
 #define WIRE_MOMENT_RAN 3 /* when a timer interrupted it */
 #define WIRE_MOMENT_EXEC 4 /* from then on it runs another program */
+#define WIRE_MOMENT_EXIT 5 /* it ended; `next_comm` is its own name */
 #define WIRE_CYCLE_MOMENTS 64 /* of a cycle: later ones are passed over */
 #define WIRE_USER_STACKS 4096
 #define WIRE_USER_STACK_DEPTH 32

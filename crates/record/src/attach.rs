@@ -44,6 +44,10 @@ const BUFFER: usize = 4 << 20;
 /// Threads that are looked at at once: the kernel keeps a table of so many in one piece.
 pub const THREADS: u32 = 2048;
 
+/// Calls that return 0 at their timeout.
+const POLLS: [&str; 7] =
+    ["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2"];
+
 /// What runs when the period of a SCHED_DEADLINE thread begins, and when timerfds, POSIX timers and
 /// interval timers expire.
 const EXPIRIES: [&str; 4] = ["dl_task_timer", "timerfd_tmrproc", "posix_timer_fn", "it_real_fn"];
@@ -118,6 +122,7 @@ impl Attacher {
             ("children", vec![u8::from(children)]),
             ("waits", set(&WAITING_CALLS)),
             ("files", set(&FILE_CALLS)),
+            ("polls", set(&POLLS)),
             ("marks", marks()),
             ("futex", NR_FUTEX.to_ne_bytes().to_vec()),
             ("futex_wait", number("futex_wait").to_ne_bytes().to_vec()),
@@ -125,6 +130,9 @@ impl Attacher {
             ("native", compat::native_calls()),
             ("clock_nanosleep", number("clock_nanosleep").to_ne_bytes().to_vec()),
             ("nanosleep", number("nanosleep").to_ne_bytes().to_vec()),
+            ("restart_syscall", number("restart_syscall").to_ne_bytes().to_vec()),
+            ("pause", number("pause").to_ne_bytes().to_vec()),
+            ("rt_sigsuspend", number("rt_sigsuspend").to_ne_bytes().to_vec()),
             ("sched_yield", number("sched_yield").to_ne_bytes().to_vec()),
             ("period_expiry", period_expiry.to_ne_bytes().to_vec()),
             ("expiries", expiries.iter().flat_map(|address| address.to_ne_bytes()).collect()),
@@ -260,6 +268,14 @@ impl Attacher {
         let mut bytes = [0; Selection::SIZE];
         selection.write(&mut bytes);
         self.set("selections", tid, &bytes)
+    }
+
+    /// The id of a thread that has ended is nobody's: what was selected for it is no longer.
+    pub fn forget(&self, tid: u32) {
+        if let Ok(map) = self.object.map("selections") {
+            // It is usually gone with the thread.
+            let _ = sys::delete(map, &tid.to_ne_bytes());
+        }
     }
 
     fn set(&self, map: &str, key: u32, value: &[u8]) -> Result<(), StartError> {

@@ -293,12 +293,12 @@ fn csv_holds_every_kept_sample() {
     idle,timer/cpu0,1,5000001000000,5000001005069,5069,0,
     "#);
     insta::assert_snapshot!(text("lossy", Format::CsvSummary), @r#"
-    phase,series,cpus,scheduling,real_time,count,min_ns,mean_ns,max_ns,stddev_ns,p50_ns,p75_ns,p90_ns,p95_ns,p99_ns,p99.9_ns,p99.99_ns,p99.999_ns,overruns,lost,above_range,negative,timebase
-    main,overruns,0,SCHED_FIFO 80,true,3000,2501,10994.393,7300000,140862.511,5347,8191,12183,15351,28543,,,,10,0,3,0,
-    main,dropped,1,SCHED_FIFO 80,true,2000,2501,7129.256,265975,10107.859,5199,8083,12303,15055,24255,,,,0,130,0,0,
-    main,negative,2,SCHED_FIFO 80,true,1000,-1000000,6176.470,146340,32967.946,5283,8187,12503,15799,27679,,,,0,0,24,2,
-    main,time-sharing,3,SCHED_OTHER,false,1000,0,4828.000,192000,9226.181,4001,8003,8003,12007,24015,,,,0,0,0,0,
-    main,empty,3,SCHED_FIFO 80,true,0,,,,,,,,,,,,,0,0,0,0,
+    phase,series,cpus,scheduling,real_time,count,min_ns,mean_ns,max_ns,stddev_ns,p50_ns,p75_ns,p90_ns,p95_ns,p99_ns,p99.9_ns,p99.99_ns,p99.999_ns,overruns,skipped,lost,above_range,negative,timebase
+    main,overruns,0,SCHED_FIFO 80,true,3000,2501,10994.393,7300000,140862.511,5347,8191,12183,15351,28543,,,,10,10,0,3,0,
+    main,dropped,1,SCHED_FIFO 80,true,2000,2501,7129.256,265975,10107.859,5199,8083,12303,15055,24255,,,,0,0,130,0,0,
+    main,negative,2,SCHED_FIFO 80,true,1000,-1000000,6176.470,146340,32967.946,5283,8187,12503,15799,27679,,,,0,0,0,24,2,
+    main,time-sharing,3,SCHED_OTHER,false,1000,0,4828.000,192000,9226.181,4001,8003,8003,12007,24015,,,,0,0,0,0,0,
+    main,empty,3,SCHED_FIFO 80,true,0,,,,,,,,,,,,,0,0,0,0,0,
     "#);
 }
 

@@ -55,8 +55,9 @@ use thread::Thread;
 
 /// How often records are drained at least: a CPU's buffer holds 10,000 cycles.
 pub const TICK: Nanos = Nanos::from_millis(50);
-/// Threads whose cycles are kept at once.
+/// Threads whose cycles are kept at once, and those that have ended.
 const THREADS: usize = 512;
+const ENDED: usize = 2_048;
 
 /// The threads of a program, and the programs in the kernel that watch them.
 pub struct Cycles {
@@ -64,8 +65,8 @@ pub struct Cycles {
     threads: BTreeMap<u32, Thread>,
     /// What threads were before they ran another program.
     ended: Vec<Thread>,
-    /// Threads that run another program from an instant on.
-    execs: Vec<(u32, MonotonicNs)>,
+    /// Threads that ended at an instant, or run another program from then on.
+    ends: Vec<(u32, MonotonicNs, MomentKind)>,
     /// Instants before which events are missing.
     breaks: Vec<MonotonicNs>,
     calls: CallNames,
@@ -118,7 +119,7 @@ impl Cycles {
             options,
             threads: BTreeMap::new(),
             ended: Vec::new(),
-            execs: Vec::new(),
+            ends: Vec::new(),
             breaks: Vec::new(),
             calls: punctual_record::syscall_names(),
             findings: attacher.findings.clone(),
@@ -145,7 +146,7 @@ impl Cycles {
             options,
             threads: BTreeMap::new(),
             ended: Vec::new(),
-            execs: Vec::new(),
+            ends: Vec::new(),
             breaks: Vec::new(),
             calls,
             findings: attacher.findings.clone(),
@@ -182,8 +183,8 @@ impl Cycles {
         self.breaks.extend(self.attacher.take_breaks());
         // Whatever lies within a cycle was recorded before it.
         for moment in self.attacher.take_moments() {
-            if moment.what == MomentKind::Exec {
-                self.execs.push((moment.tid, moment.begin));
+            if matches!(moment.what, MomentKind::Exec | MomentKind::Exit { .. }) {
+                self.ends.push((moment.tid, moment.begin, moment.what));
             } else if let Some(thread) = self.threads.get_mut(&moment.tid)
                 && thread.may_have_cycles()
             {
@@ -201,7 +202,7 @@ impl Cycles {
         let mut drained = Drained::default();
         for mut record in records {
             self.namespace_ids.translate(&mut record);
-            self.exec_until(record.again, Some(record.tid));
+            drained.begun |= self.end_until(record.again, Some(record.tid), place);
             self.break_until(record.again);
             if !self.threads.contains_key(&record.tid) {
                 if self.threads.len() >= THREADS {
@@ -215,7 +216,7 @@ impl Cycles {
             thread.push(record, &mut self.recent);
             drained.above = drained.above.or_else(|| thread.above());
         }
-        self.exec_until(until, None);
+        drained.begun |= self.end_until(until, None, place);
         self.break_until(until);
         let tids: Vec<u32> = self.threads.keys().copied().collect();
         for tid in tids {
@@ -230,29 +231,47 @@ impl Cycles {
         drained
     }
 
-    /// Ends the threads that ran another program by then, as what they were: of all, or one.
-    fn exec_until(&mut self, now: MonotonicNs, tid: Option<u32>) {
-        if self.execs.is_empty() {
-            return;
+    /// Closes the series of threads that ended by then, or ran another program: of all, or of one.
+    /// Whether some had begun only now.
+    fn end_until(
+        &mut self,
+        now: MonotonicNs,
+        tid: Option<u32>,
+        place: &mut SeriesPlace<'_>,
+    ) -> bool {
+        let is_one = |(of, at, _): &mut (u32, MonotonicNs, MomentKind)| {
+            *at <= now && tid.is_none_or(|tid| tid == *of)
+        };
+        let ended: Vec<_> = self.ends.extract_if(.., is_one).collect();
+        ended.into_iter().fold(false, |begun, (tid, _, what)| begun | self.end(tid, what, place))
+    }
+
+    fn end(&mut self, tid: u32, what: MomentKind, place: &mut SeriesPlace<'_>) -> bool {
+        let Some(thread) = self.threads.get_mut(&tid) else { return false };
+        let mut begun = false;
+        if let MomentKind::Exit { name } = what {
+            thread.ended_as(name);
+            begun = self.decide(tid, true, place);
+            self.attacher.forget(tid);
         }
-        let is_one =
-            |(of, at): &mut (u32, MonotonicNs)| *at <= now && tid.is_none_or(|tid| tid == *of);
         let lost = self.lost();
-        let ended: Vec<u32> = self.execs.extract_if(.., is_one).map(|(tid, _)| tid).collect();
-        for tid in ended {
-            let Some(mut thread) = self.threads.remove(&tid) else { continue };
-            if thread.label().is_none() {
-                continue;
+        let Some(mut thread) = self.threads.remove(&tid) else { return begun };
+        if thread.label().is_none() {
+            // Why it has none.
+            if what != MomentKind::Exec && self.ended.len() < THREADS {
+                self.ended.push(thread);
             }
-            thread.finish(lost);
-            if self.ended.len() >= THREADS {
-                self.left_out += thread.cycles();
-                continue;
-            }
-            thread.worst_cycles.end();
-            self.stacks_lost += thread.worst_cycles.look_up(tid, &self.attacher);
-            self.ended.push(thread);
+            return begun;
         }
+        thread.finish(lost);
+        if self.ended.len() >= ENDED {
+            self.left_out += thread.cycles();
+            return begun;
+        }
+        thread.worst_cycles.end();
+        self.stacks_lost += thread.worst_cycles.look_up(tid, &self.attacher);
+        self.ended.push(thread);
+        begun
     }
 
     /// Events were missing: whether threads had cycles meanwhile is not known.
@@ -328,7 +347,7 @@ impl Cycles {
 
     /// Saves what there is.
     pub fn checkpoint(&mut self) {
-        self.threads.values_mut().for_each(Thread::checkpoint);
+        self.threads.values_mut().for_each(|thread| thread.checkpoint(&self.calls));
     }
 
     /// Saves everything for good; the findings.
@@ -348,6 +367,8 @@ impl Cycles {
         let lint = threads.map(|one| one.lint(any_real_time, &self.host));
         all.extend(lint.flatten().collect::<Vec<_>>());
         all.extend(findings::not_seen(&self.options.phase, lost, unseen, self.left_out));
+        let hidden = self.all().map(Thread::hidden).sum();
+        all.extend(findings::hidden(&self.options.phase, hidden));
         let stacks_lost = self.attacher.lost_stacks() + self.stacks_lost;
         let phase = &self.options.phase;
         all.extend(findings::not_shown(phase, self.attacher.refused(), stacks_lost));
@@ -376,7 +397,7 @@ impl Cycles {
         if self.all().any(|thread| thread.label().is_some()) {
             return None;
         }
-        let why_not = self.threads.values().filter_map(|thread| thread.why_not(&self.calls));
+        let why_not = self.all().filter_map(|thread| thread.why_not(&self.calls));
         let seen: Vec<String> = why_not.take(8).collect();
         let seen = match seen.is_empty() {
             true => "no thread waited in a system call that can begin a cycle: it ran or slept \

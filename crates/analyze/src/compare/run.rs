@@ -78,7 +78,7 @@ impl Run {
             max: data.max.map(Nanos::ns),
             step: distribution.step().map_or(0, Nanos::ns),
             lost: data.losses.dropped,
-            overruns: data.losses.overruns,
+            overruns: data.losses.skipped,
             duration: duration.map(Nanos::ns).or(by_period),
         })
     }

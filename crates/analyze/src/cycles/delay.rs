@@ -10,8 +10,25 @@ pub struct Delay {
     pub part: MainPart,
     /// How much longer it took than in a typical cycle.
     pub time: Nanos,
-    /// The thread that did it, with its name; empty where that is not known.
-    pub by: Option<(u32, TaskName)>,
+    /// Who did it, where that is known.
+    pub by: Option<By>,
+}
+
+/// The thread that delayed a cycle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct By {
+    /// Its id.
+    pub tid: u32,
+    /// Its name; empty where that is not known.
+    pub name: TaskName,
+    /// Events do not show it: it was seen last where the thread was to run.
+    pub likely: bool,
+}
+
+impl By {
+    fn of(tid: u32, name: TaskName) -> By {
+        By { tid, name, likely: false }
+    }
 }
 
 /// While these go on another task runs.
@@ -19,6 +36,8 @@ const OTHERS: [MainPart; 4] =
     [MainPart::Preempted, MainPart::Runqueue, MainPart::NonPreemptible, MainPart::Throttled];
 /// Who ran for less than this share of the delay is not its culprit.
 const CULPRIT: i64 = 2;
+/// Tasks may share a delay: the one that ran the longest is named, from this share on.
+const SHARED: i64 = 8;
 
 /// What delayed this cycle the most; `typical`: how the time of a cycle without a delay is divided.
 pub fn find_delay(cycle: &Cycle, typical: &Split) -> Option<Delay> {
@@ -26,17 +45,23 @@ pub fn find_delay(cycle: &Cycle, typical: &Split) -> Option<Delay> {
     let longer = |part: &&MainPart| split.of(**part) - typical.of(**part);
     let part = *MainPart::ALL.iter().max_by_key(longer)?;
     let time = longer(&&part);
-    let is_most = |by: Nanos| by.ns() * CULPRIT >= time.ns();
+    let is_share = |by: Nanos, share: i64| by.ns().saturating_mul(share) >= time.ns();
     let by = match part {
         part if OTHERS.contains(&part) => {
-            cycle.culprit.filter(|one| is_most(one.time)).map(|one| (one.tid, one.name))
+            let culprit = cycle.culprit.filter(|one| is_share(one.time, SHARED));
+            culprit.map(|one| By::of(one.tid, one.name))
         }
         MainPart::Lock => {
-            cycle.holder.filter(|one| is_most(one.time)).map(|one| (one.tid, one.name))
+            let holder = cycle.holder.filter(|one| is_share(one.time, CULPRIT));
+            holder.map(|one| By::of(one.tid, one.name))
         }
-        MainPart::Waiting => {
-            let is_task = |one: &Awaited| one.by == WokenBy::Task && is_most(one.time);
-            cycle.awaited.filter(is_task).map(|one| (one.tid, one.name))
+        MainPart::Waiting | MainPart::Stopped => {
+            let is_task = |one: &Awaited| one.by == WokenBy::Task && is_share(one.time, CULPRIT);
+            cycle.awaited.filter(is_task).map(|one| By::of(one.tid, one.name))
+        }
+        MainPart::Unknown => {
+            let likely = cycle.likely.filter(|one| is_share(one.time, CULPRIT));
+            likely.map(|one| By { tid: one.tid, name: one.name, likely: true })
         }
         _ => None,
     };

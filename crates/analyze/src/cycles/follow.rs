@@ -1,7 +1,7 @@
 //! The cycles of a thread one after the other, once it is known which wait they begin with.
 
 use super::{Inferred, Site};
-use punctual_core::cycle::Cycle;
+use punctual_core::cycle::{Cycle, CycleKind};
 use punctual_core::{MonotonicNs, Nanos};
 
 /// A cycle, and what came before it.
@@ -9,28 +9,55 @@ use punctual_core::{MonotonicNs, Nanos};
 pub struct Measured {
     /// From its release to its end.
     pub cycle: Cycle,
-    /// From the release before to its own; `None` for the first.
+    /// When it was due, if that is known, or if its return is its beginning anyhow: where others
+    /// release the cycles.
+    pub begins: Begins,
+    /// From the release before to its own; `None` for the first, and where one of the two is not
+    /// known.
     pub period: Option<Nanos>,
     /// Releases between the two that had no cycle of their own.
     pub skipped: u64,
-    /// Its release came while the cycle before it still went on.
+    /// Its release passed while the cycle before it still ran.
     pub overrun: bool,
+}
+
+/// What is known of the beginning of a cycle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Begins {
+    /// Its release.
+    Released,
+    /// Nobody saw who woke it: it had begun when its wait returned.
+    Returned,
+    /// A timer released it, and nobody saw when.
+    Unknown,
 }
 
 /// Makes cycles of the records of one thread.
 #[derive(Clone, Debug)]
 pub struct Follower {
     site: Site,
+    timed: bool,
     period: Option<Nanos>,
     pending: Option<Cycle>,
     last: Option<MonotonicNs>,
+    /// Cycles since then whose releases are not known.
+    unknown: u64,
+    /// When the wait of the cycle before returned.
+    returned: Option<MonotonicNs>,
 }
 
 impl Follower {
     /// Of cycles that are what was inferred.
     pub fn new(inferred: &Inferred) -> Follower {
-        let period = inferred.period.filter(|_| inferred.kind.is_periodic());
-        Follower { site: inferred.site, period, pending: None, last: None }
+        Follower {
+            site: inferred.site,
+            timed: inferred.kind != CycleKind::Event,
+            period: inferred.period.filter(|_| inferred.kind.is_periodic()),
+            pending: None,
+            last: None,
+            unknown: 0,
+            returned: None,
+        }
     }
 
     /// Takes the next record; a cycle, once the next one begins. Waits that are none of the cycle's
@@ -59,19 +86,38 @@ impl Follower {
     }
 
     fn follow(&mut self, cycle: Cycle) -> Measured {
-        let period = self.last.map(|last| cycle.release - last);
+        let begins = match (cycle.is_release_known(), self.timed) {
+            (true, _) => Begins::Released,
+            (false, false) => Begins::Returned,
+            (false, true) => Begins::Unknown,
+        };
+        let returned = self.returned.replace(cycle.returned);
+        if begins == Begins::Unknown {
+            self.unknown += 1;
+            return Measured { cycle, begins, period: None, skipped: 0, overrun: false };
+        }
+        let distance = self.last.map(|last| cycle.release - last);
+        let between = std::mem::take(&mut self.unknown);
         self.last = Some(cycle.release);
-        let skipped = match (period, self.period) {
-            (Some(distance), Some(period)) => skipped(distance, period),
+        let skipped = match (distance, self.period) {
+            // Those between had cycles.
+            (Some(distance), Some(period)) => skipped(distance, period).saturating_sub(between),
             _ => 0,
         };
-        Measured { cycle, period, skipped, overrun: cycle.entered > cycle.release }
+        let period = distance.filter(|_| between == 0);
+        Measured { cycle, begins, period, skipped, overrun: is_overrun(&cycle, returned) }
     }
+}
+
+/// Whether the release of a cycle passed while the one before ran, whose wait had `returned`. One
+/// that was due before that ran was late already, and this one with it.
+pub fn is_overrun(cycle: &Cycle, returned: Option<MonotonicNs>) -> bool {
+    cycle.entered > cycle.release && returned.is_none_or(|returned| returned <= cycle.release)
 }
 
 /// Releases at equal distances that passed within this one: none where it is no multiple, because
 /// the thread began anew.
-fn skipped(distance: Nanos, period: Nanos) -> u64 {
+pub fn skipped(distance: Nanos, period: Nanos) -> u64 {
     if period.ns() <= 0 {
         return 0;
     }

@@ -25,7 +25,8 @@ pub struct Subject<'a> {
     pub facts: &'a ThreadFacts,
     /// The system's.
     pub host: &'a HostFacts,
-    /// Who ran while it was ready, and for how long, the longest first.
+    /// Who ran while it was ready, of the same or a higher priority, and for how long, the longest
+    /// first.
     pub culprits: &'a [(String, Nanos)],
 }
 
@@ -42,6 +43,8 @@ pub struct ThreadFacts {
     pub memory: Fact<Memory>,
     /// Its timerfd expires at times of CLOCK_REALTIME.
     pub realtime_timerfd: bool,
+    /// What shows that it asks for its cycles.
+    pub asks: Asks,
     /// What it writes into, by descriptor: the target of its link in /proc.
     pub files: BTreeMap<u32, String>,
     /// Kernel threads that ended its waits and have a lower priority, by id: their scheduling.
@@ -117,19 +120,31 @@ pub fn lint(name: &str, thread: &Subject<'_>) -> Vec<Finding> {
     if thread.seen.cycles == 0 { Vec::new() } else { RULES.iter().filter_map(finding).collect() }
 }
 
+/// What shows that a thread itself asks for its cycles.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Asks {
+    /// It waits in a call for a timer or a sleep: not for an event with a timeout, as the helpers
+    /// of runtimes do.
+    pub for_timer: bool,
+    /// It is the first of its process.
+    pub first: bool,
+}
+
 /// Whether a thread is meant to be a real-time one: by its policy, by the deadline that the user
-/// gave, or because a timer releases its cycles at equal distances. One that sleeps for a time may
-/// be a helper: it counts where no other thread of the program is a real-time one.
+/// gave, or because it asks for a timer that releases its cycles at equal distances. One that
+/// sleeps for a time may be a helper: it counts where it is the first thread of its process, and no
+/// other one of the program is a real-time one.
 pub fn is_meant_real_time(
     kind: CycleKind,
     policy: Option<Policy>,
     has_deadline: bool,
     others_are: bool,
+    asks: Asks,
 ) -> bool {
     policy.is_some_and(Policy::is_real_time)
         || has_deadline
-        || kind.is_periodic()
-        || (kind == CycleKind::Relative && !others_are)
+        || (kind.is_periodic() && asks.for_timer)
+        || (kind == CycleKind::Relative && asks.for_timer && asks.first && !others_are)
 }
 
 #[cfg(test)]

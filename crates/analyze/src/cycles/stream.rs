@@ -485,7 +485,7 @@ impl Stream {
             // The idle task wakes nobody: it was interrupted.
             _ if tid == 0 => WokenBy::Irq,
             _ if all => WokenBy::Task,
-            _ => WokenBy::Unseen,
+            _ => WokenBy::Unknown,
         };
         let due = expiring.map_or(at, |expiry| expiry.due.min(at));
         let timer = expiring.map_or(0, |expiry| expiry.timer);

@@ -50,6 +50,8 @@ pub(super) fn cycle(call: (u32, u16), by: WokenBy, entered: i64, release: i64, t
         culprit: None,
         holder: None,
         awaited: None,
+        hidden: 0,
+        likely: None,
         wake,
         run,
     }
@@ -118,6 +120,47 @@ fn a_release_that_passes_while_late_is_an_overrun() {
     let all: Vec<_> = cycles.iter().filter_map(|one| follower.push(*one)).collect();
     assert_eq!(all.len(), 1);
     assert!(follower.finish().is_some_and(|last| last.overrun && last.skipped == 0));
+}
+
+fn follow(cycles: &[Cycle], inferred: &Inferred) -> Vec<Measured> {
+    let mut follower = Follower::new(inferred);
+    let mut all: Vec<Measured> = cycles.iter().filter_map(|one| follower.push(*one)).collect();
+    all.extend(follower.finish());
+    all
+}
+
+/// 12 ms of work in a period of 5 ms, and then what was due meanwhile, as an audio driver does.
+#[test]
+fn what_was_due_already_follows_an_overrun_and_is_none() {
+    const PERIOD: i64 = 5_000_000;
+    let (mut at, mut cycles) = (0, Vec::new());
+    for k in 1..=40 {
+        let took = if k % 20 == 0 { 12_000_000 } else { 10_000 };
+        cycles.push(cycle((SLEEP, 1), WokenBy::Sleep, at, k * PERIOD, took));
+        at = cycles.last().map_or(0, |one: &Cycle| one.again.ns());
+    }
+    let all = follow(&cycles[..39], &inferred(&cycles));
+    assert_eq!(all.iter().filter(|one| one.overrun).count(), 1);
+    assert!(all[20].overrun, "the first release that passed");
+    assert!(all[21].cycle.entered > all[21].cycle.release && !all[21].overrun);
+    assert_eq!(all.iter().map(|one| one.skipped).sum::<u64>(), 0);
+}
+
+#[test]
+fn a_release_that_nobody_saw_is_not_known() {
+    let mut cycles = thread(1_000_000, &[40_000; 50]);
+    let found = inferred(&cycles);
+    // The wait returned late, by how much is not known.
+    let unseen = &mut cycles[20];
+    (unseen.by, unseen.release) = (WokenBy::Unseen, unseen.returned);
+    let all = follow(&cycles, &found);
+    let unknown: Vec<usize> = (0..50).filter(|k| all[*k].begins == Begins::Unknown).collect();
+    assert_eq!(unknown, [20]);
+    assert_eq!((all[20].period, all[21].period), (None, None));
+    assert_eq!(all.iter().map(|one| one.skipped).sum::<u64>(), 0, "it had a cycle");
+    // Of events nobody asks for, the return is the beginning.
+    let event = Inferred { kind: CycleKind::Event, period: None, ..found };
+    assert_eq!(follow(&cycles, &event)[20].begins, Begins::Returned);
 }
 
 #[test]
@@ -289,13 +332,14 @@ fn what_delayed_a_cycle_is_what_took_longer_than_usual_and_who_took_half_of_that
         run.add(part, Nanos(ns));
         find_delay(&Cycle { run, ..cycle }, &typical)
     };
-    let ran = |ns| Some(Culprit { tid: 9, name, time: Nanos(ns) });
+    let ran = |ns| Some(Culprit { tid: 9, name, time: Nanos(ns), behind: Nanos(ns) });
     let of = |part, ns, by: Option<u32>| {
-        Some(Delay { part, time: Nanos(ns), by: by.map(|tid| (tid, name)) })
+        let by = by.map(|tid| By { tid, name, likely: false });
+        Some(Delay { part, time: Nanos(ns), by })
     };
     let behind = |ns| found(MainPart::Runqueue, 1_100, Cycle { culprit: ran(ns), ..quiet });
-    assert_eq!(behind(500), of(MainPart::Runqueue, 1_000, Some(9)));
-    assert_eq!(behind(499), of(MainPart::Runqueue, 1_000, None), "it took less than half");
+    assert_eq!(behind(130), of(MainPart::Runqueue, 1_000, Some(9)), "others share the delay");
+    assert_eq!(behind(120), of(MainPart::Runqueue, 1_000, None), "it took next to nothing");
     let holder = |ns| {
         let (evidence, in_namespace) = (LockEvidence::Waker, false);
         Some(LockHolder { tid: 6, name, evidence, in_namespace, waits: 1, time: Nanos(ns) })

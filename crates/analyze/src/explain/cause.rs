@@ -135,6 +135,11 @@ pub enum Cause {
         /// The task that woke it; `None`: an interrupt, or unknown.
         woken_by: Option<Tid>,
     },
+    /// It was stopped: by a signal, a debugger or the freezer.
+    Stopped {
+        /// The task that let it go on; `None`: not known.
+        continued_by: Option<Tid>,
+    },
     /// It ran itself.
     OwnExecution {
         /// Where.
@@ -165,6 +170,7 @@ impl Cause {
             Cause::PageFault => CauseKind::PageFault,
             Cause::Reclaim => CauseKind::Reclaim,
             Cause::Waiting { .. } => CauseKind::Waiting,
+            Cause::Stopped { .. } => CauseKind::Stopped,
             Cause::OwnExecution { .. } => CauseKind::OwnExecution,
             Cause::Unknown => CauseKind::Unknown,
         }
@@ -188,6 +194,7 @@ impl Cause {
             Cause::Runqueue { behind } => Some(behind),
             Cause::Lock { holder, .. } => holder,
             Cause::Waiting { woken_by } => woken_by,
+            Cause::Stopped { continued_by } => continued_by,
             Cause::Wakeup { running } => running,
             _ => None,
         }

@@ -56,7 +56,7 @@ pub fn cause(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> Judg
         }
         // By a signal or a debugger: who lets it go on is known.
         ThreadState::Stopped => {
-            Judged::anywhere(Cause::Waiting { woken_by: woken_by(segment, at) })
+            Judged::anywhere(Cause::Stopped { continued_by: woken_by(segment, at) })
         }
         ThreadState::Other | ThreadState::Unknown => Judged::anywhere(Cause::Unknown),
     }

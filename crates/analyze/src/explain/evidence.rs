@@ -39,7 +39,9 @@ pub fn of(
             .map_or_else(Vec::new, |fault| both(vec![fault], own(&timeline.about))),
         Cause::Reclaim => own(&timeline.reclaim_events),
         Cause::Io { device } => io(&search, timeline, device),
-        Cause::Wakeup { .. } | Cause::Waiting { .. } => own(&timeline.about),
+        Cause::Wakeup { .. } | Cause::Waiting { .. } | Cause::Stopped { .. } => {
+            own(&timeline.about)
+        }
         Cause::TimerIrqDelay { running, .. }
         | Cause::NonPreemptible { running, .. }
         | Cause::Throttled { running, .. }

@@ -93,6 +93,7 @@ fn proven(cause: Cause, evidence: &[&Event]) -> bool {
         Cause::Steal => has(&|event| matches!(event.what, EventKind::HrtimerExpireEntry { .. })),
         Cause::Wakeup { .. }
         | Cause::Waiting { .. }
+        | Cause::Stopped { .. }
         | Cause::Lock { .. }
         | Cause::IdleExit { .. } => !evidence.is_empty(),
         Cause::OwnExecution { .. } => !evidence.is_empty(),

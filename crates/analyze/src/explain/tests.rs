@@ -360,7 +360,11 @@ fn a_thread_that_a_task_lets_go_on_had_waited_for_that() {
         let explained = |coverage: &Coverage| {
             explain(interval(100, 920, Kind::Timer), &events, coverage, &gaps)
         };
-        let waiting = (Cause::Waiting { woken_by: Some(Tid(5)) }, 800);
+        let cause = match state {
+            TaskState::Stopped => Cause::Stopped { continued_by: Some(Tid(5)) },
+            _ => Cause::Waiting { woken_by: Some(Tid(5)) },
+        };
+        let waiting = (cause, 800);
         assert_eq!(causes(&explained(&coverage))[0], waiting, "{state:?}");
         // Without the events of interrupts the task may have been interrupted by the timer.
         coverage.groups = Some(vec![Group::Sched]);

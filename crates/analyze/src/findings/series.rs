@@ -119,20 +119,27 @@ impl About<'_> {
         let (lost, expected) = (self.summary.lost?, self.summary.expected?);
         let share = lost as f64 / expected.max(1) as f64;
         let severity = if share >= TOO_MUCH_LOST { Severity::Bad } else { Severity::Warning };
+        let evidence = format!("{lost} of {expected} ({:.3} %)", share * 100.0);
+        if self.is_attached() {
+            let message = "no event shows when these cycles were released: their samples are not \
+                           known, and no figure includes them";
+            let finding = self.finding("releases-not-known", Severity::Warning, message);
+            return (lost > 0).then(|| finding.evidence(evidence));
+        }
         (lost > 0).then(|| {
             self.finding(
                 "samples-lost",
                 severity,
                 "samples were lost after the measurement; no figure includes them",
             )
-            .evidence(format!("{lost} of {expected} ({:.3} %)", share * 100.0))
+            .evidence(evidence)
             .remedy("give the controller thread a CPU of its own, or measure with a longer period")
         })
     }
 
     fn overruns(&self) -> Option<Finding> {
-        let (overruns, expected) = (self.summary.overruns?, self.summary.expected?);
-        (overruns > 0).then(|| {
+        let (skipped, expected) = (self.summary.skipped?, self.summary.expected?);
+        (skipped > 0).then(|| {
             let message = "missed periods (coordinated omission): plain figures count each such \
                            wait once, corrected figures every missed period";
             let of = |percentiles: &std::collections::BTreeMap<String, i64>| {
@@ -150,17 +157,25 @@ impl About<'_> {
                 }
                 _ => String::new(),
             };
-            self.finding("overruns", Severity::Warning, message)
-                .evidence(format!("{overruns} of {expected} periods{figures}"))
-                .remedy(
-                    "use the corrected figures for a periodic task; find what occupied the CPU \
+            let finding = match self.is_attached() {
+                true => self.finding("skipped-releases", Severity::Warning, message),
+                false => self.finding("overruns", Severity::Warning, message),
+            };
+            finding.evidence(format!("{skipped} of {expected} periods{figures}")).remedy(
+                "use the corrected figures for a periodic task; find what occupied the CPU \
                      for that long",
-                )
+            )
         })
     }
 
     fn negative(&self) -> Option<Finding> {
         let negative = self.summary.negative;
+        if self.is_attached() {
+            let message = "releases went back: the program asked for a time before the last one";
+            let evidence = format!("{negative} of {} periods", self.summary.count);
+            let finding = self.finding("release-went-back", Severity::Note, message);
+            return (negative > 0).then(|| finding.evidence(evidence));
+        }
         (negative > 0).then(|| {
             let remedy = match self.meta.clock {
                 Clock::Monotonic => "look for a failing clocksource in the kernel log (dmesg)",

@@ -6,6 +6,7 @@ use punctual_bundle::evidence::{
     Evidence, IsolationEvidence, LoadEvidence, OtherMeasurement, ProgramEvidence, ReadBack,
     ThreadEvidence,
 };
+use punctual_bundle::meta::ATTACHED_WORKLOAD;
 use punctual_bundle::ran_on::KernelEvidence;
 use punctual_bundle::summary::{Proof, ProofOutcome, ProofWord};
 use punctual_bundle::{Manifest, Outcome};
@@ -256,7 +257,7 @@ fn samples(
 ) -> Judgement {
     let thread = evidence.and_then(|evidence| thread_of(evidence, &view.meta.name));
     let losses = &view.state.data.losses;
-    let all = losses.recorded.saturating_add(losses.overruns).saturating_add(losses.dropped);
+    let all = losses.recorded.saturating_add(losses.skipped).saturating_add(losses.dropped);
     if !view.meta.are_losses_known() {
         return not_recorded("the source does not report losses");
     }
@@ -269,6 +270,13 @@ fn samples(
     if losses.dropped > 0 {
         let share = losses.dropped as f64 / all.max(1) as f64;
         let why = format!("{} of {all} samples were lost ({:.3} %)", losses.dropped, share * 100.0);
+        if view.meta.workload == ATTACHED_WORKLOAD {
+            let (dropped, share) = (losses.dropped, share * 100.0);
+            return unknown(format!(
+                "of {dropped} of {all} cycles it is not known when they were released ({share:.3} \
+                 %)"
+            ));
+        }
         return if share > TOO_MUCH_LOST { fails(why) } else { unknown(why) };
     }
     if let Some(program) = program_of(evidence, &view.meta.name) {

@@ -211,7 +211,7 @@ impl Thread {
             record_hdr(&mut data.whole, latency, n);
         }
         let cycles = self.cycles();
-        data.losses = Losses { recorded: cycles, overruns: 0, dropped: 0 };
+        data.losses = Losses { recorded: cycles, ..Losses::default() };
         data.sum_squares = None;
         if cycles > 0 {
             data.min = Some(unit * self.smallest(step) as i64);

@@ -41,6 +41,11 @@ pub enum MomentKind {
     Ran,
     /// From then on it runs another program.
     Exec,
+    /// It ended: its id may be another thread's from then on.
+    Exit {
+        /// Its name then, untrusted.
+        name: TaskName,
+    },
 }
 
 impl Moment {
@@ -49,7 +54,7 @@ impl Moment {
         match self.what {
             MomentKind::Preempted { .. } => self.end - self.begin,
             MomentKind::Asleep { time, .. } => time,
-            MomentKind::Ran | MomentKind::Exec => Nanos::ZERO,
+            MomentKind::Ran | MomentKind::Exec | MomentKind::Exit { .. } => Nanos::ZERO,
         }
     }
 }

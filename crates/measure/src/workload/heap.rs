@@ -98,6 +98,13 @@ impl Writer {
             Writer::Counter(writer) => writer.put(begin, end, cpu),
         }
     }
+
+    fn put_late(&mut self, [begin, end]: [i64; 2], missed: u64, cpu: u32) {
+        match self {
+            Writer::Ring(producer) => producer.put_late(begin, end, missed, cpu),
+            Writer::Counter(writer) => writer.put_late(begin, end, missed, cpu),
+        }
+    }
 }
 
 /// What was done altogether.
@@ -210,20 +217,28 @@ impl Heap {
         stop: &Stop,
     ) -> u64 {
         let head = helper.shared_memory.head();
-        let (count, page) = (head.done, head.page);
+        let (count, page, mut skipped) = (head.done, head.page, head.skipped);
         let own = Own { faults: head.faults, cpu_time: head.cpu_time };
         self.done.spent += head.spent;
         self.done.faults += head.faults;
-        self.done.skipped += head.skipped;
+        self.done.skipped += skipped;
         self.done.blocks += count;
         let blocks = &helper.shared_memory.blocks()[..count as usize];
+        // The helper counts the periods that passed in a batch: the longest block hid them.
+        let whole = |block: &Block| block.free[1] - block.malloc[0];
+        let longest = blocks.iter().map(whole).max().unwrap_or_default();
         for block in blocks {
+            let missed = if whole(block) == longest { std::mem::take(&mut skipped) } else { 0 };
             self.done.bytes += block.size;
             let parts = [block.malloc, block.touch, block.free];
             let parts: &[[i64; 2]] =
                 if self.flags & TOUCH != 0 { &parts } else { &[block.malloc, block.free] };
             for ((number, writer), part) in writers.iter_mut().zip(parts) {
-                writer.put(*part, self.only_cpu.unwrap_or(block.cpu as u32));
+                let cpu = self.only_cpu.unwrap_or(block.cpu as u32);
+                match missed {
+                    0 => writer.put(*part, cpu),
+                    missed => writer.put_late(*part, missed, cpu),
+                }
                 if part[1] - part[0] > limit {
                     stop.trip(*number);
                 }

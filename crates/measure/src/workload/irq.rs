@@ -269,12 +269,13 @@ impl Waiter {
                     let handler = came.handler.filter(|_| !mixed && came.entries != Some(0));
                     book.mixed += u64::from(mixed);
                     book.unstamped += u64::from(stamps.is_some() && !mixed && handler.is_none());
-                    let raiser::Arrival { raised, woke, handled_on, .. } = came;
+                    let raiser::Arrival { raised, woke, handled_on, skipped, .. } = came;
+                    book.skipped = skipped;
                     lanes.take(Passed { raised, handler, expiry: None, woke, handled_on }, stop);
                     lanes.left() > 0
                 });
                 raised.store(raiser.raised(), Ordering::Release);
-                lanes.book.skipped += skipped?;
+                lanes.book.skipped = skipped?;
                 Ok(())
             }
             Trigger::Membarrier { .. } | Trigger::Raised { .. } => {

@@ -133,6 +133,7 @@ impl MeasurementLoop {
         }
         let mut burst_end = now.saturating_add(Pacing::BURST.ns());
         while taken.samples < self.samples && now < end_at && !stop.is_asked() {
+            let mut missed = 0;
             match self.pacing {
                 Pacing::BackToBack { rest } if rest > Nanos::ZERO && now >= burst_end => {
                     ticks.sleep_until(now + rest.ns());
@@ -147,9 +148,8 @@ impl MeasurementLoop {
                             continue;
                         }
                     }
-                    let behind = (now - next) / period.ns().max(1);
-                    taken.skipped += behind as u64;
-                    next += (behind + 1) * period.ns().max(1);
+                    missed = (now - next) / period.ns().max(1);
+                    next += (missed + 1) * period.ns().max(1);
                 }
                 Pacing::BackToBack { .. } => {}
             }
@@ -158,7 +158,20 @@ impl MeasurementLoop {
             act();
             let end = ticks.now();
             let (begin, end) = (ticks.ns(begin), ticks.ns(end));
-            sink.put(begin, end, self.only_cpu.unwrap_or_else(current_cpu));
+            // The sample hides the periods that pass meanwhile, not the one after it.
+            if let Pacing::Periodic(period) = self.pacing
+                && end.min(end_at) > next
+            {
+                let passed = (end.min(end_at) - next) / period.ns().max(1);
+                next += passed * period.ns().max(1);
+                missed += passed;
+            }
+            let cpu = self.only_cpu.unwrap_or_else(current_cpu);
+            match missed {
+                0 => sink.put(begin, end, cpu),
+                missed => sink.put_late(begin, end, missed as u64, cpu),
+            }
+            taken.skipped += missed as u64;
             taken.samples += 1;
             now = end;
             if end - begin > self.limit {

@@ -284,14 +284,28 @@ struct Received<'a, S> {
     own: &'a mut Vec<i64>,
 }
 
+impl<S: Sink> Received<'_, S> {
+    #[inline(always)]
+    fn keep_own(&mut self, begin: i64, end: i64) {
+        if self.own.len() < self.own.capacity() {
+            self.own.push(end - begin - self.waited.get());
+        }
+    }
+}
+
 impl<S: Sink> Sink for Received<'_, S> {
     #[inline(always)]
     fn put(&mut self, begin: i64, end: i64, cpu: u32) {
         if self.came.get() {
             self.sink.put(begin, end, cpu);
-            if self.own.len() < self.own.capacity() {
-                self.own.push(end - begin - self.waited.get());
-            }
+            self.keep_own(begin, end);
+        }
+    }
+
+    fn put_late(&mut self, begin: i64, end: i64, missed: u64, cpu: u32) {
+        if self.came.get() {
+            self.sink.put_late(begin, end, missed, cpu);
+            self.keep_own(begin, end);
         }
     }
 }

@@ -80,8 +80,10 @@ section! {
         /// `==`, `>=`, `>`) and a bound. Figures that are times are `min`, `mean` (`avg`), `max`,
         /// `stddev`, `median`, percentiles like `p99.9`, and `corrected p99.9`, the percentile
         /// corrected for coordinated omission; their bounds are durations. Figures that are counts
-        /// are `count`, `overruns` (missed periods), `lost`, `faults` (page faults of the thread)
-        /// and `switches` (its involuntary context switches); their bounds are whole numbers.
+        /// are `count`, `skipped` (releases without a sample: missed periods), `overruns` (releases
+        /// of a program that passed while the cycle before still ran; of other measures the skipped
+        /// ones), `lost`, `faults` (page faults of the thread) and `switches` (its involuntary
+        /// context switches); their bounds are whole numbers.
         ///
         /// If a requirement is not met, the exit status is 3. If the evidence does not decide one,
         /// it is 4: samples were lost, a percentile needs more samples than there are, or the run

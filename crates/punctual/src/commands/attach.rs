@@ -70,8 +70,9 @@ pub struct Args {
     #[arg(long, short, value_name = "DURATION")]
     duration: Option<Nanos>,
     /// A requirement on every thread: SERIES METRIC < BOUND, where SERIES is wakeup, response
-    /// (default), execution or period; `response p99.9 < 800us`, `overruns == 0`. On one thread:
-    /// `servo/response max < 800us`. With --cpus SERIES is interruption (default) or entry;
+    /// (default), execution or period; `response p99.9 < 800us`, `overruns == 0` (releases that
+    /// passed while the cycle before still ran), `skipped == 0` (releases without a cycle). On one
+    /// thread: `servo/response max < 800us`. With --cpus SERIES is interruption (default) or entry;
     /// `interruption max < 50us`, `entries < 10`, `cpu3/entries == 0`
     #[arg(long, value_name = "REQUIREMENT")]
     require: Vec<String>,

@@ -63,6 +63,7 @@ fn decode_moment(header: &Header, wire: &WireMoment) -> Option<Moment> {
         }
         wire::MOMENT_RAN => MomentKind::Ran,
         wire::MOMENT_EXEC => MomentKind::Exec,
+        wire::MOMENT_EXIT => MomentKind::Exit { name: TaskName(wire.next_comm) },
         _ => return None,
     };
     let (call, stack) = (wire.call.checked_sub(1), u32::try_from(wire.stack).ok());
@@ -80,6 +81,7 @@ fn decode(header: &Header, wire: &Wire) -> Cycle {
         tid: wire.culprit,
         name: TaskName(wire.culprit_comm),
         time: span(wire.culprit_ns),
+        behind: span(wire.culprit_behind),
     };
     Cycle {
         tid: header.tid,
@@ -109,6 +111,13 @@ fn decode(header: &Header, wire: &Wire) -> Cycle {
         culprit: (wire.culprit_ns > 0).then_some(culprit),
         holder: holder(wire),
         awaited: awaited(wire),
+        hidden: wire.hidden,
+        likely: (wire.likely_ns > 0).then(|| Culprit {
+            tid: wire.likely,
+            name: TaskName::default(),
+            time: span(wire.likely_ns),
+            behind: Nanos::ZERO,
+        }),
         wake: split(&wire.wake, returned - release),
         run: split(&wire.run, again - returned),
     }
@@ -199,6 +208,7 @@ mod tests {
         wire.wake[wire::PART_HARDIRQ as usize] = 400;
         wire.run[wire::PART_ITSELF as usize] = 1_500;
         (wire.culprit, wire.culprit_ns, wire.by) = (9, 70, wire::CYCLE_BY_TIMER as u8);
+        wire.culprit_behind = 30;
         wire.culprit_comm[..3].copy_from_slice(b"hog");
         (wire.holder, wire.holder_ns, wire.holder_waits) = (8, 60, 2);
         wire.holder_by = wire::HOLDER_PI as u32;
@@ -235,7 +245,8 @@ mod tests {
         let awaited = cycle.awaited.expect("it was recorded");
         assert_eq!((awaited.by, awaited.tid, awaited.time), (WokenBy::Task, 6, Nanos(50)));
         assert_eq!(awaited.name.to_string(), "peer");
-        assert_eq!(cycle.culprit.map(|culprit| culprit.name.to_string()), Some("hog".to_owned()));
+        let culprit = cycle.culprit.expect("it was recorded");
+        assert_eq!((culprit.name.to_string().as_str(), culprit.behind), ("hog", Nanos(30)));
     }
 
     #[test]

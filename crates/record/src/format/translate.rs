@@ -138,7 +138,11 @@ impl Translator {
                 let call = number(0) as u32;
                 let args = [word(bytes(1), 0), word(bytes(1), 1)];
                 if self.want_futex && call == NR_FUTEX {
-                    let op = wire::futex(args[1] as u32);
+                    let value = word(bytes(1), 2) as u32;
+                    let op = match wire::futex(args[1] as u32) {
+                        Futex::Wait if !is_of_lock(value) => Futex::Other,
+                        op => op,
+                    };
                     self.enter_futex(recorded.tid, op);
                     emit(EventKind::FutexEnter { op, address: args[0] }, to);
                 }
@@ -206,6 +210,12 @@ fn name(tid: u32, comm: &[u8], to: &mut Vec<u8>) {
     name.write(&mut bytes);
     to.extend_from_slice(&head);
     to.extend_from_slice(&bytes);
+}
+
+/// Whether a futex has this value while it is a lock that somebody waits for: of glibc and of
+/// Rust's standard library, or of musl. A thread that is parked waits for others.
+fn is_of_lock(value: u32) -> bool {
+    value == 2 || (value >> 31 == 1 && value != u32::MAX)
 }
 
 /// Threads inside futex calls, of which more than there are threads cannot be.

@@ -254,7 +254,11 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, Problem> {
         }
         wire::FUTEX_ENTER => {
             let r = read!(FutexEnter, payload);
-            EventKind::FutexEnter { op: futex(r.op), address: r.address }
+            let op = match futex(r.op) {
+                Futex::Wait if u64::from(r.waits) == wire::FUTEX_FOR_OTHER => Futex::Other,
+                op => op,
+            };
+            EventKind::FutexEnter { op, address: r.address }
         }
         wire::FUTEX_EXIT => {
             let r = read!(FutexExit, payload);

@@ -77,7 +77,7 @@ fn fill(what: &EventKind, payload: &mut [u8; PAYLOAD]) -> (u64, usize) {
         SyscallExit { number, result } =>
             put!(SYSCALL_EXIT, SyscallExit { number, spare: 0, result }),
         FutexEnter { op, address } =>
-            put!(FUTEX_ENTER, FutexEnter { address, op: futex(op), spare: 0 }),
+            put!(FUTEX_ENTER, FutexEnter { address, op: futex(op), waits: 0 }),
         FutexExit { op, result } => put!(FUTEX_EXIT, FutexExit { op: futex(op), result }),
         ContentionBegin { lock, flags } =>
             put!(CONTENTION_BEGIN, Contention { lock, value: flags as i32, spare: 0 }),

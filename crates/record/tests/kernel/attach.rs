@@ -15,7 +15,7 @@ use std::time::Duration;
 const PERIOD: i64 = 2_000_000;
 
 /// The cycles that a thread makes of `work`, which is told when to begin.
-fn cycles_of(work: impl FnOnce(i64) + Send) -> Option<Vec<Cycle>> {
+pub fn cycles_of(work: impl FnOnce(i64) + Send) -> Option<Vec<Cycle>> {
     if let Some(what) = punctual_record::missing_rights() {
         println!("SKIPPED: {what}");
         return None;

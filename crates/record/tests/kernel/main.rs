@@ -10,3 +10,4 @@ mod guests;
 mod injected;
 mod leftovers;
 mod recording;
+mod sleeps;

@@ -39,7 +39,7 @@ pub fn write_summary(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "phase,series,cpus,scheduling,real_time,count,min_ns,mean_ns,max_ns,stddev_ns,{},overruns,\
-         lost,above_range,negative,timebase",
+         skipped,lost,above_range,negative,timebase",
         columns.join(",")
     )?;
     for phase in &summary.phases {
@@ -67,7 +67,10 @@ fn row(phase: &PhaseSummary, series: &SeriesSummary, percentiles: &[String]) -> 
         real(series.stddev),
     ];
     row.extend(percentiles.iter().map(|p| whole(series.percentiles.get(p).copied())));
-    row.extend([series.overruns, series.lost].map(|n| n.map_or(String::new(), |n| n.to_string())));
+    row.extend(
+        [series.overruns, series.skipped, series.lost]
+            .map(|n| n.map_or(String::new(), |n| n.to_string())),
+    );
     row.extend([series.above_range, series.negative].map(|n| n.to_string()));
     row
 }

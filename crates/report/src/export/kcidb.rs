@@ -215,6 +215,7 @@ fn of_series(
 fn figures(series: &SeriesSummary) -> Value {
     json!({
         "count": series.count, "expected": series.expected, "overruns": series.overruns,
+        "skipped": series.skipped,
         "lost": series.lost, "min_ns": series.min, "median_ns": series.median,
         "max_ns": series.max, "percentiles_ns": series.percentiles,
         "scheduling": plain(&series.scheduling), "cpus": plain(&series.cpus),

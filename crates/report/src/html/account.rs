@@ -82,6 +82,7 @@ fn divided(series: usize, line: &Line<'_>, account: &SeriesAccount) -> Divided {
 pub fn style(part: MainPart) -> Style {
     let (hue, strength) = match part {
         MainPart::TimerIrqDelay => (0, 100),
+        MainPart::TimerSlack => (0, 30),
         MainPart::Irq => (1, 100),
         MainPart::Softirq => (4, 100),
         MainPart::IdleExit => (5, 100),
@@ -93,6 +94,8 @@ pub fn style(part: MainPart) -> Style {
         MainPart::Io => (5, 55),
         MainPart::PageFault => (7, 55),
         MainPart::Reclaim => (7, 30),
+        MainPart::Timeout => (1, 75),
+        MainPart::Stopped => (6, 30),
         MainPart::Waiting => (1, 50),
         MainPart::Overrun => (2, 30),
         MainPart::SystemCall => (2, 60),

@@ -266,7 +266,7 @@ pub fn look(cause: Cause) -> Look {
         Cause::Lock { .. } => 8,
         Cause::Inversion { .. } => 12,
         Cause::Io { .. } | Cause::PageFault | Cause::Reclaim => 9,
-        Cause::Waiting { .. } | Cause::OwnExecution { .. } => 10,
+        Cause::Waiting { .. } | Cause::Stopped { .. } | Cause::OwnExecution { .. } => 10,
         Cause::Unknown => 11,
     })
 }

@@ -47,7 +47,7 @@ pub fn details(content: &Content<'_>, rows: usize) -> Table {
         Column::figures("beyond range", 0)
             .meaning("samples beyond the exact histogram; every other figure includes them"),
         Column::figures("negative", 0).meaning("events that came before they were due"),
-        Column::figures("expected", 0).meaning("samples + overruns + lost"),
+        Column::figures("expected", 0).meaning("samples + skipped + lost"),
         Column::figures("kept", 0).meaning("samples in the log"),
         Column::figures("page faults", 0).meaning("of the measuring thread: without and with I/O"),
         Column::figures("preempted", 0)

@@ -348,6 +348,10 @@ impl Describer<'_> {
             Cause::Waiting { woken_by: None } => {
                 "it waited for something that was not recorded".to_owned()
             }
+            Cause::Stopped { continued_by: Some(by) } => {
+                format!("it was stopped until {} let it go on", task(by))
+            }
+            Cause::Stopped { continued_by: None } => "it was stopped".to_owned(),
             Cause::OwnExecution { mode: Mode::Unknown } => "the thread itself ran".to_owned(),
             Cause::OwnExecution { mode } => {
                 format!("the thread itself ran{}", place(mode, self.names))
@@ -488,6 +492,7 @@ impl Describer<'_> {
                 format!("waited for a lock of {who} for {time} µs")
             }
             Cause::Waiting { woken_by: None } => format!("slept for {time} µs"),
+            Cause::Stopped { .. } => format!("was stopped for {time} µs"),
             Cause::Waiting { .. } => format!("waited for {who} for {time} µs"),
             Cause::Io { .. } => format!("waited for {who} for {time} µs"),
             cause if who.is_empty() => format!("had {time} µs of {}", title(cause)),

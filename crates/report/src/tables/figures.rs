@@ -28,8 +28,10 @@ pub fn table<'a>(title: impl Into<String>, series: impl Iterator<Item = Row<'a>>
     let summaries: Vec<&SeriesSummary> = series.iter().map(|row| row.summary).collect();
     let shown = percentiles::sorted(summaries.iter().flat_map(|s| s.percentiles.keys()));
     let stated = summaries.iter().any(|s| !s.requirements.is_empty());
-    let mut table = Table::new(title, columns(&shown, stated))
-        .rows(series.iter().map(|of| row(of, &shown, stated)))
+    // Of a workload both are the missed periods: one column is enough.
+    let apart = summaries.iter().any(|s| s.overruns != s.skipped);
+    let mut table = Table::new(title, columns(&shown, stated, apart))
+        .rows(series.iter().map(|of| row(of, &shown, stated, apart)))
         .shown(SHOWN, usize::MAX);
     table.sortable = series.len() > 1;
     let mut needs: Vec<_> = summaries
@@ -68,7 +70,10 @@ pub fn is_detail(percentile: &str) -> bool {
     percentile.parse::<f64>().is_ok_and(|p| p < 99.0 && p != 50.0)
 }
 
-fn columns(shown: &[String], stated: bool) -> Vec<Column> {
+const SKIPPED: &str = "missed periods (coordinated omission): the corrected figures include them";
+
+/// `apart`: overruns and skipped releases differ.
+fn columns(shown: &[String], stated: bool, apart: bool) -> Vec<Column> {
     let mut columns = vec![Column::text("series", 0).at_most(NAME)];
     if stated {
         columns.push(Column::text("verdict", 0).only(Face::Page));
@@ -87,14 +92,22 @@ fn columns(shown: &[String], stated: bool) -> Vec<Column> {
     columns.extend([
         Column::figures("max", 0).meaning("the worst of all samples, exact"),
         Column::figures("std dev", 8),
-        Column::figures("overruns", 0)
-            .meaning("missed periods (coordinated omission): the corrected figures include them"),
-        Column::figures("lost", 0).meaning("samples lost after the measurement: in no figure"),
+    ]);
+    match apart {
+        false => columns.push(Column::figures("overruns", 0).meaning(SKIPPED)),
+        true => columns.extend([
+            Column::figures("overruns", 0)
+                .meaning("releases that passed while the cycle before ran, whose cycle came late"),
+            Column::figures("skipped", 0).meaning(SKIPPED),
+        ]),
+    }
+    columns.extend([
+        Column::figures("lost", 0).meaning("samples lost after the measurement: in no figure")
     ]);
     columns
 }
 
-fn row(of: &Row<'_>, shown: &[String], stated: bool) -> Vec<Cell> {
+fn row(of: &Row<'_>, shown: &[String], stated: bool, apart: bool) -> Vec<Cell> {
     let s = of.summary;
     let corrected = s.corrected.as_ref();
     let beside = |cell: Cell, ns: Option<f64>| Cell { beside: ns.map(Value::Time), ..cell };
@@ -119,7 +132,9 @@ fn row(of: &Row<'_>, shown: &[String], stated: bool) -> Vec<Cell> {
         None if s.count > 0 => Cell::from(Value::Unknown),
         stddev => Cell::time_or(stddev, "none"),
     };
-    cells.extend([whole(s.max).strong(), stddev, Cell::losses(s.overruns), Cell::losses(s.lost)]);
+    cells.extend([whole(s.max).strong(), stddev, Cell::losses(s.overruns)]);
+    cells.extend(apart.then(|| Cell::losses(s.skipped)));
+    cells.push(Cell::losses(s.lost));
     cells
 }
 

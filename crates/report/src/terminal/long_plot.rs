@@ -52,7 +52,7 @@ fn row(line: &Line) -> Vec<Cell> {
     let latency = |ns: Option<Nanos>| Cell::time_or(ns.map(|ns| ns.ns() as f64), "none");
     let mut row = vec![Cell::text(time(line.start)), minutes(line.length)];
     let losses = &line.losses;
-    row.extend([losses.recorded, losses.dropped, losses.overruns].map(Cell::count));
+    row.extend([losses.recorded, losses.dropped, losses.skipped].map(Cell::count));
     row.extend([50.0, 99.0, 99.9].map(|p| latency(line.percentile(p))));
     row.push(latency(line.max).strong());
     row

@@ -88,7 +88,7 @@ fn row(phase: &str, series: &Series) -> Vec<Cell> {
         Cell::text(format!("{phase}/{}", series.meta.name)),
         Cell::count(data.count()),
         Cell::count(data.losses.dropped),
-        Cell::count(data.losses.overruns),
+        Cell::count(data.losses.skipped),
         percentile(50.0),
         percentile(99.0),
         percentile(99.9),

@@ -11,7 +11,10 @@ use std::cmp::Reverse;
 pub fn table<'c>(longest: impl Iterator<Item = &'c Cycle>, typical: &Split) -> Option<Table> {
     let row = |cycle: &Cycle| {
         let delay = find_delay(cycle, typical)?;
-        let by = delay.by.map(|(tid, name)| format!("{name}-{tid}"));
+        let by = delay.by.map(|by| {
+            let likely = if by.likely { "likely " } else { "" };
+            format!("{likely}{}-{}", by.name, by.tid)
+        });
         Some(vec![
             Cell::from(cycle.response_time()),
             Cell::from(delay.part.words()),
@@ -40,7 +43,7 @@ pub fn table<'c>(longest: impl Iterator<Item = &'c Cycle>, typical: &Split) -> O
 mod tests {
     use super::super::testing::cycle;
     use super::*;
-    use punctual_core::cycle::{Awaited, TaskName, WokenBy};
+    use punctual_core::cycle::{Awaited, Culprit, TaskName, WokenBy};
     use punctual_core::{MainPart, MonotonicNs, Nanos};
 
     #[test]
@@ -71,5 +74,29 @@ mod tests {
         assert_eq!(words(&delayed), Cell::Nothing);
         delayed.awaited = Some(by(peer, WokenBy::Irq, Nanos(50_000)));
         assert_eq!(words(&delayed), Cell::Nothing);
+    }
+
+    #[test]
+    fn a_task_that_no_event_shows_is_likely_and_one_that_shares_a_delay_is_named() {
+        let typical = cycle(0);
+        let by = |one: &Cycle| {
+            let table = table([one].into_iter(), &typical.split()).expect("it was delayed");
+            table.rows[0][3].clone()
+        };
+        let name = TaskName(*b"hog\0\0\0\0\0\0\0\0\0\0\0\0\0");
+        let ran = |ns| Some(Culprit { tid: 9, name, time: Nanos(ns), behind: Nanos(ns) });
+        let mut hidden = cycle(1_000_000);
+        hidden.run.add(MainPart::Unknown, Nanos(90_000));
+        assert_eq!(by(&hidden), Cell::Nothing);
+        hidden.likely = ran(80_000);
+        assert_eq!(by(&hidden), Cell::from("likely hog-9"));
+        hidden.likely = ran(30_000);
+        assert_eq!(by(&hidden), Cell::Nothing, "it does not explain the time");
+        let mut shared = cycle(1_000_000);
+        shared.run.add(MainPart::Runqueue, Nanos(90_000));
+        shared.culprit = ran(30_000);
+        assert_eq!(by(&shared), Cell::from("hog-9"));
+        shared.culprit = ran(3_000);
+        assert_eq!(by(&shared), Cell::Nothing);
     }
 }

@@ -1,7 +1,7 @@
 //! The settings of threads and of the system that a lint judges.
 
-use punctual_analyze::cycles::Site;
-use punctual_analyze::cycles::lint::{HostFacts, Memory, ThreadFacts, Violation};
+use punctual_analyze::cycles::lint::{Asks, HostFacts, Memory, ThreadFacts, Violation};
+use punctual_analyze::cycles::{CallNames, Site};
 use punctual_core::{Bytes, Fact, Nanos, Policy};
 use punctual_host::check::{self, Context, Verdict};
 use punctual_host::environment::Environment;
@@ -10,7 +10,12 @@ use punctual_sys::attributes::{self, Scheduling};
 use std::collections::BTreeMap;
 
 /// The settings of a thread now; `None` where it has ended. `site`: the wait of its cycles.
-pub fn of_thread(files: &dyn Files, tid: u32, site: &Site) -> Option<ThreadFacts> {
+pub fn of_thread(
+    files: &dyn Files,
+    tid: u32,
+    site: &Site,
+    calls: &CallNames,
+) -> Option<ThreadFacts> {
     let scheduling = attributes::scheduling(tid as i32).ok()?;
     let status = files.read(&format!("/proc/{tid}/status")).ok()?;
     let slack = files.read_trimmed(&format!("/proc/{tid}/timerslack_ns"));
@@ -23,6 +28,7 @@ pub fn of_thread(files: &dyn Files, tid: u32, site: &Site) -> Option<ThreadFacts
         timer_slack: Fact::from(slack),
         memory: memory(&status),
         realtime_timerfd: site.by_argument && is_realtime_timerfd(files, tid, site.call.argument),
+        asks: Asks { for_timer: site.asks_for_timer(calls), first: is_first(&status) },
         files: BTreeMap::new(),
         lower: BTreeMap::new(),
     })
@@ -51,6 +57,12 @@ fn rank(scheduling: &Scheduling) -> u32 {
         (Policy::Deadline, _) => u32::MAX,
         (_, priority) => priority.map_or(0, |priority| u32::from(priority.get())),
     }
+}
+
+/// Whether a thread is the one that its process began with.
+fn is_first(status: &str) -> bool {
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    field("Tgid:").is_some_and(|process| field("Pid:") == Some(process))
 }
 
 /// `VmSize` and `VmLck` of proc_pid_status(5).
@@ -125,6 +137,13 @@ mod tests {
         }
         let root = Root::at(directory.path());
         (directory, root)
+    }
+
+    #[test]
+    fn the_first_thread_of_a_process_has_its_id() {
+        assert!(is_first("Name:\tx\nTgid:\t7\nNgid:\t0\nPid:\t7\n"));
+        assert!(!is_first("Name:\tsysmon\nTgid:\t7\nNgid:\t0\nPid:\t9\n"));
+        assert!(!is_first(""));
     }
 
     #[test]

@@ -51,6 +51,17 @@ pub fn not_shown(phase: &str, refused: u64, stacks: u64) -> Vec<Finding> {
     refused.into_iter().chain(stacks).collect()
 }
 
+/// The kernel does not show everything.
+pub fn hidden(phase: &str, switches: u64) -> Option<Finding> {
+    let message = format!(
+        "{} to threads not seen: this kernel shows BPF programs no events of an idle CPU; the time \
+         before the first event that is seen is not attributed, and a task that was seen last on \
+         that CPU is named as likely",
+        format::counted(switches, "switch event")
+    );
+    (switches > 0).then(|| Finding::new("idle-events-hidden", Severity::Note, phase, message))
+}
+
 /// What was not seen.
 pub fn not_seen(phase: &str, lost: u64, unseen: u64, left_out: u64) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -83,6 +94,13 @@ pub fn not_seen(phase: &str, lost: u64, unseen: u64, left_out: u64) -> Vec<Findi
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hidden_switches_are_said_once_and_only_where_there_are_some() {
+        assert_eq!(hidden("a", 0), None);
+        let found = hidden("a", 3).expect("some were hidden");
+        assert_eq!((found.id.as_str(), found.severity), ("idle-events-hidden", Severity::Note));
+    }
 
     #[test]
     fn what_the_longest_cycles_do_not_show_is_said_only_where_it_is_so() {

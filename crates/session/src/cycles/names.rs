@@ -1,9 +1,18 @@
 //! What tasks of this machine are called now.
 
+use punctual_core::cycle::TaskName;
 use std::fs;
 
 /// The name of a process or thread.
 pub fn comm(pid: u32) -> Option<String> {
     let comm = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     Some(comm.trim_end_matches('\n').to_owned()).filter(|comm| !comm.is_empty())
+}
+
+/// The same as the kernel keeps it.
+pub fn task_name(tid: u32) -> Option<TaskName> {
+    let comm = fs::read(format!("/proc/{tid}/comm")).ok()?;
+    let mut name = TaskName::default();
+    name.0.iter_mut().zip(comm.trim_ascii_end()).for_each(|(to, from)| *to = *from);
+    Some(name)
 }

@@ -4,7 +4,7 @@ use super::facts;
 use punctual_analyze::cycles::lint::{
     HostFacts, Seen, Subject, ThreadFacts, is_meant_real_time, lint,
 };
-use punctual_analyze::cycles::{Inferred, Measured};
+use punctual_analyze::cycles::{CallNames, Inferred, Measured};
 use punctual_core::cycle::{Cycle, CycleKind, DescriptorSet};
 use punctual_core::{Finding, Nanos};
 use punctual_host::files::{Files, Root};
@@ -36,13 +36,13 @@ impl Practice {
     }
 
     /// Takes a cycle in.
-    pub fn add(&mut self, measured: &Measured, kind: CycleKind) {
-        self.seen.add(measured, kind);
+    pub fn add(&mut self, measured: &Measured) {
+        self.seen.add(measured);
     }
 
     /// Reads the settings anew; those of a thread that has ended stay.
-    pub fn refresh(&mut self, tid: u32, inferred: &Inferred) {
-        if let Some(facts) = facts::of_thread(&Root::system(), tid, &inferred.site) {
+    pub fn refresh(&mut self, tid: u32, inferred: &Inferred, calls: &CallNames) {
+        if let Some(facts) = facts::of_thread(&Root::system(), tid, &inferred.site, calls) {
             self.facts = facts;
             self.scheduling = attributes::scheduling(tid as i32).ok().or(self.scheduling);
         }
@@ -65,7 +65,7 @@ impl Practice {
         culprits: &[(String, Nanos)],
     ) -> Vec<Finding> {
         let policy = self.facts.policy.known().copied();
-        if !is_meant_real_time(kind, policy, has_deadline, others_are) {
+        if !is_meant_real_time(kind, policy, has_deadline, others_are, self.facts.asks) {
             return Vec::new();
         }
         self.facts.files = std::mem::take(&mut self.files);

@@ -104,7 +104,8 @@ mod tests {
         assert_eq!(recent.top(at(0)), None);
         let mut preempted = cycle(1_000_000_000);
         preempted.run.add(MainPart::Preempted, Nanos(9_000));
-        preempted.culprit = Some(Culprit { tid: 9, name: name("hog"), time: Nanos(8_000) });
+        preempted.culprit =
+            Some(Culprit { tid: 9, name: name("hog"), time: Nanos(8_000), behind: Nanos(8_000) });
         recent.add(&preempted);
         recent.add(&preempted);
         let mut idle = cycle(30_000_000_000);
@@ -125,7 +126,7 @@ mod tests {
         for number in 0..1_000 {
             let mut one = cycle(1_000_000_000);
             let task = name(&format!("task{number}"));
-            one.culprit = Some(Culprit { tid: 9, name: task, time: Nanos(1) });
+            one.culprit = Some(Culprit { tid: 9, name: task, time: Nanos(1), behind: Nanos(1) });
             recent.add(&one);
         }
         assert_eq!(recent.seconds[0].1.len(), MOST);

@@ -2,18 +2,26 @@
 
 use super::kept::KeptSeries;
 use punctual_analyze::SeriesView;
-use punctual_analyze::cycles::Measured;
+use punctual_analyze::cycles::{Begins, Measured};
 use punctual_bundle::{BundleError, BundleWriter, SeriesAccount, SeriesMeta};
 use punctual_core::cycle::SeriesKind;
 use punctual_core::{Account, Fact, MonotonicNs, Nanos, Sample, Split};
 use punctual_measure::collect::Recent;
 
-/// What a cycle gives: an interval, and how its time is divided.
+/// What a cycle gives: an interval, and how its time is divided. `None` where that is not known.
 fn interval(
     kind: SeriesKind,
     measured: &Measured,
 ) -> Option<(MonotonicNs, MonotonicNs, Option<Split>)> {
     let cycle = &measured.cycle;
+    let is_known = match kind {
+        SeriesKind::Wakeup => measured.begins == Begins::Released,
+        SeriesKind::Response => measured.begins != Begins::Unknown,
+        SeriesKind::Execution | SeriesKind::Period => true,
+    };
+    if !is_known {
+        return None;
+    }
     match kind {
         SeriesKind::Wakeup => Some((cycle.release, cycle.returned, Some(cycle.wake))),
         SeriesKind::Response => Some((cycle.release, cycle.again, Some(cycle.split()))),
@@ -66,7 +74,8 @@ impl CycleSeries {
             SeriesKind::Execution | SeriesKind::Period => Fact::NotAsked,
         };
         let writer = place.writer.series(place.phase, number, &meta, place.keep)?;
-        let kept = KeptSeries::begin(meta, span, writer);
+        let mut kept = KeptSeries::begin(meta, span, writer);
+        kept.state.data.losses.overruns = Some(0);
         let mut series = CycleSeries { kind, kept, recent: None, account, releases: 0 };
         series.checkpoint();
         Ok(series)
@@ -74,10 +83,16 @@ impl CycleSeries {
 
     /// Takes a cycle in; its sample.
     pub fn push(&mut self, measured: &Measured) -> Option<Sample> {
+        if let Some(overruns) = &mut self.kept.state.data.losses.overruns {
+            *overruns += u64::from(measured.overrun && self.kind.misses_releases());
+        }
         self.releases += measured.skipped;
         let seq = self.releases;
         self.releases += 1;
-        let (due, woke, split) = interval(self.kind, measured)?;
+        let Some((due, woke, split)) = interval(self.kind, measured) else {
+            self.kept.state.data.losses.dropped += u64::from(self.kind.misses_releases());
+            return None;
+        };
         let missed = if self.kind.misses_releases() { measured.skipped } else { 0 };
         let sample = self.kept.push(seq, (due, woke), u32::from(measured.cycle.cpu), missed);
         if let (Fact::Known(account), Some(split)) = (&mut self.account, split) {

@@ -31,6 +31,8 @@ pub fn cycle(release: i64) -> Cycle {
         slept_without_pi: false,
         holder: None,
         awaited: None,
+        hidden: 0,
+        likely: None,
         reclaimed: Nanos::ZERO,
         faulted: Nanos::ZERO,
         longest_call: None,

@@ -3,6 +3,7 @@
 use super::delays;
 use super::findings;
 use super::holders::Holders;
+use super::names::task_name;
 use super::options::{CycleOptions, WORKLOAD};
 use super::practice::Practice;
 use super::recent::Recent;
@@ -15,7 +16,7 @@ use super::worst::WorstCycles;
 use punctual_analyze::SeriesView;
 use punctual_analyze::cycles::lint::HostFacts;
 use punctual_analyze::cycles::{
-    CallNames, Candidate, Constraint, Follower, Inferred, LEAST, Measured, infer,
+    Begins, CallNames, Candidate, Constraint, Follower, Inferred, LEAST, Measured, infer,
 };
 use punctual_bundle::meta::{MeasureMeta, REQUESTED_SCHEDULING};
 use punctual_bundle::{BundleError, SeriesMeta};
@@ -37,12 +38,16 @@ const FEW: usize = 2 * LEAST;
 const REREAD: u64 = 10;
 /// Culprits that are distinguished.
 const CULPRITS: usize = 256;
+/// From here on the name of a task is looked up that no event shows.
+const NAMED: Nanos = Nanos::from_micros(100);
 
 /// A thread of the program.
 pub struct Thread {
     tid: u32,
     /// It is one of this machine, now.
     is_live: bool,
+    /// It has ended: its id may be another thread's.
+    is_over: bool,
     name: String,
     phase: String,
     since: MonotonicNs,
@@ -50,6 +55,10 @@ pub struct Thread {
     cycles: u64,
     skipped: u64,
     overruns: u64,
+    /// Switches to it that no event showed.
+    hidden: u64,
+    /// Cycles of which it is not known when they were released.
+    unknown: u64,
     beyond: u64,
     totals: Totals,
     culprits: BTreeMap<TaskName, Delay>,
@@ -104,6 +113,8 @@ struct Delay {
     cycles: u64,
     total: Nanos,
     longest: Nanos,
+    /// Of the total, while its priority was not lower.
+    behind: Nanos,
     tid: u32,
 }
 
@@ -113,6 +124,7 @@ impl Thread {
         Thread {
             tid,
             is_live: source.is_live(),
+            is_over: false,
             name: source.comm(tid).unwrap_or_else(|| "thread".to_owned()),
             phase: phase.to_owned(),
             since: source.now(),
@@ -120,6 +132,8 @@ impl Thread {
             cycles: 0,
             skipped: 0,
             overruns: 0,
+            hidden: 0,
+            unknown: 0,
             beyond: 0,
             totals: Totals::default(),
             culprits: BTreeMap::new(),
@@ -191,11 +205,17 @@ impl Thread {
     }
 
     fn take(&mut self, measured: &Measured) {
+        let mut measured = *measured;
+        if let Some(likely) = measured.cycle.likely.as_mut().filter(|one| one.time >= NAMED) {
+            likely.name = task_name(likely.tid).unwrap_or_default();
+        }
+        let measured = &measured;
         let State::Cyclic(cyclic) = &mut self.state else { return };
         let (cycle, totals) = (&measured.cycle, &mut self.totals);
-        self.practice.add(measured, cyclic.inferred.kind);
+        self.practice.add(measured);
         self.cycles += 1;
-        self.last = Some(measured.cycle.response_time());
+        self.unknown += u64::from(measured.begins != Begins::Released);
+        self.hidden += u64::from(cycle.hidden);
         self.skipped += measured.skipped;
         self.overruns += u64::from(measured.overrun);
         totals.blocks += u64::from(cycle.blocks);
@@ -210,14 +230,18 @@ impl Thread {
             cyclic.above = cyclic.above.max(Some(response));
         }
         self.holders.add(cycle);
-        self.worst_cycles.add(cycle);
-        self.typical.add(cycle);
+        if measured.begins != Begins::Unknown {
+            self.last = Some(response);
+            self.worst_cycles.add(cycle);
+            self.typical.add(cycle);
+        }
         if let Some(culprit) = cycle.culprit
             && (self.culprits.len() < CULPRITS || self.culprits.contains_key(&culprit.name))
         {
             let delay = self.culprits.entry(culprit.name).or_default();
             delay.cycles += 1;
             delay.total += culprit.time;
+            delay.behind += culprit.behind;
             if culprit.time > delay.longest {
                 (delay.longest, delay.tid) = (culprit.time, culprit.tid);
             }
@@ -251,8 +275,9 @@ impl Thread {
         match infer(waits, Constraint { kind }, calls) {
             Ok(inferred) => {
                 // Programs name their threads after they have begun.
-                let name = source.comm(self.tid);
-                self.name = name.unwrap_or_else(|| std::mem::take(&mut self.name));
+                if let Some(name) = source.comm(self.tid).filter(|_| !self.is_over) {
+                    self.name = name;
+                }
                 let is_wanted = match wanted {
                     Some(wanted) => kept(wanted) == self.name,
                     None => source.shows(self.tid, &inferred),
@@ -294,7 +319,7 @@ impl Thread {
             series.push(CycleSeries::begin(kind, meta, span, place, number)?);
         }
         if self.is_live {
-            self.practice.refresh(self.tid, &inferred);
+            self.practice.refresh(self.tid, &inferred, calls);
         }
         let label = label.to_owned();
         let follower = Follower::new(&inferred);
@@ -323,12 +348,12 @@ impl Thread {
     }
 
     /// Saves what there is.
-    pub fn checkpoint(&mut self) {
+    pub fn checkpoint(&mut self, calls: &CallNames) {
         if let State::Cyclic(cyclic) = &mut self.state {
             cyclic.series.iter_mut().for_each(CycleSeries::checkpoint);
             self.checkpoints += 1;
             if self.is_live && self.checkpoints.is_multiple_of(REREAD) {
-                self.practice.refresh(self.tid, &cyclic.inferred);
+                self.practice.refresh(self.tid, &cyclic.inferred, calls);
             }
         }
     }
@@ -394,6 +419,10 @@ impl Thread {
             per_cycle("page-faults", "page faults", totals.faults),
             per_cycle("migrations", "migrations", totals.migrations),
         ];
+        if self.unknown > 0 {
+            let title = "cycles whose release is not known";
+            figures.push(count("unknown-releases", title, self.unknown));
+        }
         if let Some(deadline) = self.cyclic().and_then(|cyclic| cyclic.deadline) {
             figures.insert(
                 2,
@@ -486,8 +515,9 @@ impl Thread {
     pub fn lint(&mut self, others_are: bool, host: &HostFacts) -> Vec<Finding> {
         let practice = std::mem::take(&mut self.practice);
         let Some(cyclic) = self.cyclic() else { return Vec::new() };
+        let behind = self.culprits.iter().filter(|(_, delay)| delay.behind > Nanos::ZERO);
         let mut culprits: Vec<(String, Nanos)> =
-            self.culprits.iter().map(|(name, delay)| (name.to_string(), delay.total)).collect();
+            behind.map(|(name, delay)| (name.to_string(), delay.behind)).collect();
         culprits.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
         let (kind, has_deadline) = (cyclic.inferred.kind, cyclic.deadline.is_some());
         let subject = format!("{}/{}", self.phase, cyclic.label);
@@ -535,6 +565,20 @@ impl Thread {
     /// Releases that passed while the cycle before went on.
     pub fn overruns(&self) -> u64 {
         self.overruns
+    }
+
+    /// Switches to it that no event showed.
+    pub fn hidden(&self) -> u64 {
+        self.hidden
+    }
+
+    /// It has ended under this name.
+    pub fn ended_as(&mut self, name: TaskName) {
+        let name = name.to_string();
+        if self.label().is_none() && !name.is_empty() {
+            self.name = name;
+        }
+        self.is_over = true;
     }
 
     /// Cycles longer than the deadline, where there is one.

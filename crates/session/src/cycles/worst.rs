@@ -197,7 +197,7 @@ fn shown(mut moments: Vec<Moment>) -> Vec<Moment> {
             preemptions <= PREEMPTIONS
         }
         MomentKind::Ran => true,
-        MomentKind::Exec => false,
+        MomentKind::Exec | MomentKind::Exit { .. } => false,
     });
     moments.sort_by_key(|moment| moment.begin);
     moments
@@ -217,7 +217,7 @@ impl Worst {
         rows.extend(self.late());
         for kept in &self.moments {
             match kept.moment.what {
-                MomentKind::Exec => {}
+                MomentKind::Exec | MomentKind::Exit { .. } => {}
                 MomentKind::Ran => {
                     let times: &mut (u64, &Kept) = ran.entry(name(kept)).or_insert((0, kept));
                     times.0 += 1;
@@ -273,7 +273,10 @@ impl Worst {
     fn row(&self, what: &str, moment: Option<&Moment>, stack: String) -> Vec<Cell> {
         let by = moment.and_then(|moment| match moment.what {
             MomentKind::Preempted { by, name } => Some(format!("{name}-{by}")),
-            MomentKind::Asleep { .. } | MomentKind::Ran | MomentKind::Exec => None,
+            MomentKind::Asleep { .. }
+            | MomentKind::Ran
+            | MomentKind::Exec
+            | MomentKind::Exit { .. } => None,
         });
         let time = moment.map(Moment::time).filter(|time| *time > Nanos::ZERO);
         vec![
@@ -376,6 +379,7 @@ mod tests {
             tid: 9,
             name: TaskName(*b"hog\0\0\0\0\0\0\0\0\0\0\0\0\0"),
             time: Nanos(1),
+            behind: Nanos(1),
         });
         let mut worst = WorstCycles::default();
         worst.add(&late);

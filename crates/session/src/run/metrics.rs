@@ -58,7 +58,7 @@ fn text(experiment: &str, phases: &[PhaseView<'_>]) -> String {
     let counters: [Counter; 3] = [
         ("punctual_samples", "Samples that were recorded.", SeriesData::count),
         ("punctual_missed_periods", "Periods without a sample of their own.", |of| {
-            of.losses.overruns
+            of.losses.skipped
         }),
         ("punctual_samples_lost", "Samples that were lost.", |of| of.losses.dropped),
     ];

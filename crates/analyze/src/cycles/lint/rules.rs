@@ -1,6 +1,7 @@
 //! The table of rules.
 
 use super::{Delay, Opened, Rule, Subject, Violation, opened};
+use hdrhistogram::Histogram;
 use punctual_core::cycle::{CallClass, CycleKind, DescriptorSet, MARKED};
 use punctual_core::{Nanos, Policy, Severity};
 
@@ -255,18 +256,16 @@ fn relative_sleep(of: &Subject<'_>) -> Option<Violation> {
     if of.kind != CycleKind::Relative {
         return None;
     }
-    let (cycles, mean) = (of.seen.cycles as i64, |sum: Nanos| sum.ns() / of.seen.cycles as i64);
-    // Over all of them: from the first release to the last.
-    let period = match cycles {
-        1 => return None,
-        _ => Nanos((of.seen.span.ns() - mean(of.seen.response)) / (cycles - 1)),
+    let median = |all: &Histogram<u64>| {
+        let middle = || all.median_equivalent(all.value_at_quantile(0.5));
+        (!all.is_empty()).then(|| Nanos(middle() as i64).readable())
     };
+    let (slept, period) = (median(&of.seen.slept)?, median(&of.seen.periods)?);
     found(
         "it uses relative sleeps: the duration of each cycle delays the next one".to_owned(),
         format!(
-            "it sleeps for {} and its cycles come every {} (mean of {cycles} cycles)",
-            Nanos(mean(of.seen.slept)).readable(),
-            period.readable()
+            "it sleeps for {slept} and its cycles come every {period} (medians of {} cycles)",
+            of.seen.slept.len()
         ),
         "use absolute sleeps: clock_nanosleep(2) on CLOCK_MONOTONIC with TIMER_ABSTIME, and add \
          the period to the time in each cycle",
@@ -332,12 +331,16 @@ fn cpu_shared(of: &Subject<'_>) -> Option<Violation> {
     let who = of.culprits.iter().take(3);
     let who: Vec<String> = who.map(|(name, time)| format!("{name} {}", time.readable())).collect();
     let who = if who.is_empty() { String::new() } else { format!("; {}", who.join(", ")) };
-    let remedy = match is_real_time(of) {
-        true => {
+    let remedy = match of.facts.policy.known() {
+        Some(Policy::Deadline) => {
+            "give it a CPU of its own (`punctual isolate`), or a shorter relative deadline than \
+             the tasks named"
+        }
+        Some(policy) if policy.is_real_time() => {
             "give it a CPU of its own (`punctual isolate`), or a higher priority than the tasks \
              named"
         }
-        false => "give it a real-time policy, and a CPU of its own (`punctual isolate`)",
+        _ => "give it a real-time policy, and a CPU of its own (`punctual isolate`)",
     };
     found(
         format!(
@@ -407,17 +410,32 @@ fn throttled(of: &Subject<'_>) -> Option<Violation> {
     if !was_throttled(of) {
         return None;
     }
-    let remedy = match &of.host.limit {
-        Some((_, limit)) => limit.remedy.clone(),
-        None => None,
+    let took = time_of(delay);
+    let (evidence, remedy) = match of.facts.policy.known() {
+        Some(Policy::Deadline) => (
+            format!("its runtime was used up: {took}"),
+            "give it more runtime in each period (sched_setattr(2)), or less work".to_owned(),
+        ),
+        Some(policy) if policy.is_real_time() => {
+            let limit = of.host.limit.as_ref().and_then(|(_, limit)| limit.remedy.clone());
+            let others = "check the limits: sched_rt_runtime_us, the fair server";
+            (
+                format!("queued while a task of lower priority ran: {took}"),
+                limit.unwrap_or_else(|| others.to_owned()),
+            )
+        }
+        Some(_) => (
+            format!("the quota of its control group was used up: {took}"),
+            "raise cpu.max of its control group".to_owned(),
+        ),
+        None => {
+            (took, "check the limits of its policy, and cpu.max of its control group".to_owned())
+        }
     };
     Some(Violation {
         message: format!("it was throttled in {}", of_cycles(delay.cycles, of)),
-        evidence: format!("ready while a task of lower priority ran: {}", time_of(delay)),
-        remedy: Some(remedy.unwrap_or_else(|| {
-            "check the limits: sched_rt_runtime_us, the fair server, cpu.max of its cgroup"
-                .to_owned()
-        })),
+        evidence,
+        remedy: Some(remedy),
     })
 }
 
@@ -427,7 +445,8 @@ const NEAR: f64 = 0.8;
 fn throttling_possible(of: &Subject<'_>) -> Option<Violation> {
     let (share, limit) = of.host.limit.as_ref()?;
     let used = of.seen.executed.ns() as f64 / of.seen.span.ns().max(1) as f64;
-    if !is_real_time(of) || was_throttled(of) || used < NEAR * share {
+    let is_limited = of.facts.policy.known().is_some_and(|policy| policy.has_priority());
+    if !is_limited || was_throttled(of) || used < NEAR * share {
         return None;
     }
     let percent = |share: f64| format!("{:.1} %", share * 100.0);

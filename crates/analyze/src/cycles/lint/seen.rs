@@ -1,7 +1,9 @@
 //! Sums over the cycles of a thread, for the rules.
 
-use crate::cycles::Measured;
-use punctual_core::cycle::{Cycle, CycleKind, MARKED, TaskName, WokenBy};
+use crate::cycles::{Begins, Measured};
+use hdrhistogram::Histogram;
+use punctual_core::cycle::{Cycle, MARKED, TaskName, WokenBy};
+use punctual_core::series::{empty_hdr, record_hdr};
 use punctual_core::{MainPart, MonotonicNs, Nanos};
 use std::collections::BTreeMap;
 
@@ -53,8 +55,10 @@ pub struct Seen {
     pub executed: Nanos,
     /// Response times, altogether.
     pub response: Nanos,
-    /// What sleeps were asked for, altogether.
-    pub slept: Nanos,
+    /// What sleeps were asked for.
+    pub slept: Histogram<u64>,
+    /// From one release to the next.
+    pub periods: Histogram<u64>,
     /// From the first release to the end of the last cycle.
     pub span: Nanos,
     first: Option<MonotonicNs>,
@@ -75,7 +79,8 @@ impl Default for Seen {
             awaited: BTreeMap::new(),
             executed: Nanos::ZERO,
             response: Nanos::ZERO,
-            slept: Nanos::ZERO,
+            slept: empty_hdr(),
+            periods: empty_hdr(),
             span: Nanos::ZERO,
             first: None,
         }
@@ -84,12 +89,20 @@ impl Default for Seen {
 
 /// Threads that are distinguished.
 const AWAITED: usize = 64;
-/// The clock of a sleep as clock_nanosleep(2) has it.
+/// The clock and the flag of a sleep as clock_nanosleep(2) has them.
 const CLOCK_REALTIME: u64 = 0;
+const TIMER_ABSTIME: u16 = 1;
+
+/// Whether a sleep ends at a time of the clock that can be set. The kernel counts a sleep for a
+/// time by CLOCK_MONOTONIC, whichever clock it names.
+fn sleeps_until_realtime(cycle: &Cycle) -> bool {
+    let call = cycle.call;
+    cycle.by == WokenBy::Sleep && (call.operation, call.argument) == (TIMER_ABSTIME, CLOCK_REALTIME)
+}
 
 impl Seen {
     /// Takes a cycle in.
-    pub fn add(&mut self, measured: &Measured, kind: CycleKind) {
+    pub fn add(&mut self, measured: &Measured) {
         let cycle = &measured.cycle;
         self.cycles += 1;
         for (place, count) in self.calls.iter_mut().enumerate() {
@@ -100,8 +113,7 @@ impl Seen {
         }
         self.with_faults += u64::from(cycle.faults > 0);
         self.faults += u64::from(cycle.faults);
-        let until = kind == CycleKind::Absolute && cycle.call.argument == CLOCK_REALTIME;
-        self.realtime += u64::from(until);
+        self.realtime += u64::from(sleeps_until_realtime(cycle));
         if cycle.slept_without_pi {
             self.without_pi.add(of(cycle, &[MainPart::Lock]));
         }
@@ -113,8 +125,14 @@ impl Seen {
             self.awaited.entry(by.tid).or_insert((by.name, Delay::default())).1.add(by.time);
         }
         self.executed += cycle.execution_time();
+        if measured.begins == Begins::Unknown {
+            return;
+        }
         self.response += cycle.response_time();
-        self.slept += cycle.release - cycle.entered;
+        record_hdr(&mut self.slept, cycle.release - cycle.entered, 1);
+        if let Some(period) = measured.period {
+            record_hdr(&mut self.periods, period, 1);
+        }
         self.span = cycle.again - *self.first.get_or_insert(cycle.release);
     }
 }

@@ -31,6 +31,7 @@ fn clean() -> Case {
         timer_slack: Fact::Known(Nanos(50_000)),
         memory: Fact::Known(locked),
         realtime_timerfd: false,
+        asks: Asks { for_timer: true, first: true },
         files: BTreeMap::from([
             (1, "/dev/pts/0".to_owned()),
             (5, "/var/log/loop".to_owned()),
@@ -59,7 +60,10 @@ fn changed(change: impl Fn(usize, &mut Cycle) + 'static) -> Case {
 }
 
 fn measured(case: &Case) -> Vec<Measured> {
-    let call = WaitingCall { number: 1, operation: 1, argument: 1 };
+    let mut first = cycle(ABSOLUTE, WokenBy::Sleep, 0, PERIOD, 100_000);
+    first.call.argument = 1;
+    (case.change)(0, &mut first);
+    let call = WaitingCall { argument: 1, ..first.call };
     let inferred = Inferred {
         kind: case.kind,
         site: Site { call, by_argument: false },
@@ -82,7 +86,7 @@ fn measured(case: &Case) -> Vec<Measured> {
 
 fn findings(case: &Case) -> Vec<Finding> {
     let mut seen = Seen::default();
-    measured(case).iter().for_each(|one| seen.add(one, case.kind));
+    measured(case).iter().for_each(|one| seen.add(one));
     assert_eq!(seen.cycles, CYCLES as u64);
     let subject = Subject {
         kind: case.kind,
@@ -202,7 +206,7 @@ fn files() {
 fn sleeping_relatively() {
     let case = Case { kind: CycleKind::Relative, ..clean() };
     let message = "it uses relative sleeps: the duration of each cycle delays the next one";
-    let evidence = "it sleeps for 1 ms and its cycles come every 2 ms (mean of 400 cycles)";
+    let evidence = "it sleeps for 1 ms and its cycles come every 2 ms (medians of 400 cycles)";
     only(&case, "relative-sleep", message, evidence);
 }
 
@@ -215,10 +219,18 @@ fn the_clock_that_can_be_set() {
     timerfd.facts.realtime_timerfd = true;
     let evidence = "clockid 0 and TFD_TIMER_ABSTIME in /proc/PID/fdinfo";
     only(&timerfd, "clock-realtime", message, evidence);
-    // A relative sleep does not move with the clock.
-    let relative =
-        Case { kind: CycleKind::Relative, ..changed(|_, cycle| cycle.call.argument = 0) };
+    // A relative sleep does not move with the clock, whatever its cycles look like.
+    let to_relative = |_, cycle: &mut Cycle| {
+        (cycle.call.argument, cycle.call.operation) = (0, 0);
+    };
+    let relative = Case { kind: CycleKind::Relative, ..changed(to_relative) };
     assert_eq!(ids(&relative), ["relative-sleep"]);
+    assert!(ids(&changed(to_relative)).is_empty(), "sleep_until() of a steady clock");
+    // Nor does another call with such an argument.
+    let woken = |_, cycle: &mut Cycle| {
+        (cycle.call.argument, cycle.by) = (0, WokenBy::Timer);
+    };
+    assert!(ids(&changed(woken)).is_empty());
 }
 
 #[test]
@@ -276,13 +288,27 @@ fn a_lock_without_priority_inheritance() {
 
 #[test]
 fn throttling_seen_and_possible() {
-    let evidence = "ready while a task of lower priority ran: 200 ms altogether, at most 500 us";
+    let evidence = "queued while a task of lower priority ran: 200 ms altogether, at most 500 us";
     // So long a wake-up may take that crosses to another CPU.
     assert!(ids(&takes(MainPart::Throttled, 50_000)).is_empty());
     let case = takes(MainPart::Throttled, 500_000);
     let found =
         only(&case, "throttled-in-cycle", "it was throttled in 400 of 400 cycles", evidence);
     assert_eq!(found.remedy.as_deref(), Some("a fix"));
+    // The limit of real-time threads is nobody else's.
+    let by_policy = |policy| {
+        let mut case = takes(MainPart::Throttled, 500_000);
+        case.facts.policy = Fact::Known(policy);
+        let all = findings(&case);
+        let found = all.into_iter().find(|one| one.id == "throttled-in-cycle").expect("found");
+        (found.evidence.expect("evidence"), found.remedy.expect("a remedy"))
+    };
+    let (evidence, remedy) = by_policy(Policy::Other);
+    assert!(evidence.starts_with("the quota of its control group"), "{evidence}");
+    assert_eq!(remedy, "raise cpu.max of its control group");
+    let (evidence, remedy) = by_policy(Policy::Deadline);
+    assert!(evidence.starts_with("its runtime was used up"), "{evidence}");
+    assert!(remedy.contains("runtime in each period"), "{remedy}");
     let busy = || {
         changed(|_, cycle| {
             cycle.run.add(MainPart::OwnExecution, Nanos(1_600_000));
@@ -323,8 +349,10 @@ fn what_is_rare_is_advice() {
 
 #[test]
 fn helpers_are_judged_only_without_a_real_time_thread() {
-    let judged =
-        |kind, policy, deadline, others| is_meant_real_time(kind, Some(policy), deadline, others);
+    let asks = Asks { for_timer: true, first: true };
+    let judged = |kind, policy, deadline, others| {
+        is_meant_real_time(kind, Some(policy), deadline, others, asks)
+    };
     use CycleKind::*;
     assert!(judged(Event, Policy::Fifo, false, true));
     assert!(judged(Absolute, Policy::Other, false, true));
@@ -332,7 +360,16 @@ fn helpers_are_judged_only_without_a_real_time_thread() {
     assert!(!judged(Relative, Policy::Other, false, true));
     assert!(!judged(Event, Policy::Other, false, false));
     assert!(judged(Event, Policy::Other, true, true));
-    assert!(!is_meant_real_time(Event, None, false, false));
+    assert!(!is_meant_real_time(Event, None, false, false, asks));
+    // A thread of a runtime: Go's monitor, which sleeps; one of a JVM, which waits with a timeout.
+    let other = Some(Policy::Other);
+    let helper = Asks { first: false, ..asks };
+    assert!(!is_meant_real_time(Relative, other, false, false, helper));
+    let timeout = Asks { for_timer: false, ..asks };
+    assert!(!is_meant_real_time(Absolute, other, false, false, timeout));
+    assert!(!is_meant_real_time(Relative, other, false, false, timeout));
+    assert!(is_meant_real_time(Absolute, other, true, false, timeout));
+    assert!(is_meant_real_time(Absolute, Some(Policy::Fifo), false, false, timeout));
 }
 
 #[test]

@@ -104,7 +104,8 @@ pub struct Thread {
     pub sum: Split,
     pub in_call: Split,
     pub cycle: Cycle,
-    culprits: BTreeMap<u32, Nanos>,
+    /// How long they ran, and how long of that their priority was not lower.
+    culprits: BTreeMap<u32, (Nanos, Nanos)>,
     moments: u32,
     moment: Option<Moment>,
 }
@@ -273,7 +274,11 @@ impl Thread {
             && others.contains(&part)
             && (self.culprits.len() < CULPRITS || self.culprits.contains_key(&by))
         {
-            *self.culprits.entry(by).or_default() += rest;
+            let (whole, behind) = self.culprits.entry(by).or_default();
+            *whole += rest;
+            if matches!(part, MainPart::Preempted | MainPart::Runqueue) {
+                *behind += rest;
+            }
         }
     }
 
@@ -510,17 +515,18 @@ impl Thread {
         within: MainPart,
     ) -> Option<Cycle> {
         let ended = (self.phase == Phase::Open).then(|| {
-            let culprit = self.culprits.iter().max_by_key(|(_, time)| **time);
+            let culprit = self.culprits.iter().max_by_key(|(_, (time, _))| *time);
             let again = entered.max(self.cycle.returned);
             self.cycle.run = std::mem::take(&mut self.sum);
             complete(&mut self.cycle.run, again - self.cycle.returned);
             Cycle {
                 cpu: self.cpu,
                 again,
-                culprit: culprit.map(|(tid, time)| Culprit {
+                culprit: culprit.map(|(tid, (time, behind))| Culprit {
                     tid: *tid,
                     name: TaskName::default(),
                     time: *time,
+                    behind: *behind,
                 }),
                 ..self.cycle
             }
@@ -571,6 +577,8 @@ fn blank(tid: u32, at: MonotonicNs) -> Cycle {
         culprit: None,
         holder: None,
         awaited: None,
+        hidden: 0,
+        likely: None,
         wake: Split::default(),
         run: Split::default(),
     }

@@ -65,6 +65,8 @@ pub struct Lanes {
     left: u64,
     cpu: Option<u32>,
     pub book: InterruptCounts,
+    /// How many of the skipped periods samples have been charged with.
+    missed: u64,
     /// A bit for each CPU.
     handled_on: [u64; punctual_core::cpuset::MAX_CPUS / 64],
 }
@@ -90,6 +92,7 @@ impl Lanes {
                 left,
                 cpu,
                 book: InterruptCounts::default(),
+                missed: 0,
                 handled_on: [0; _],
             },
             sources,
@@ -104,6 +107,7 @@ impl Lanes {
             limit: i64::MAX,
             left: samples,
             book: InterruptCounts::default(),
+            missed: 0,
             handled_on: [0; _],
             ..*self
         }
@@ -150,9 +154,11 @@ impl Lanes {
             Hops::Thread => [(handler, Some(woke)), (None, None), (None, None), (None, None)],
         };
         let cpu = self.cpu.unwrap_or_else(current_cpu);
+        let missed = self.book.skipped.saturating_sub(self.missed);
+        self.missed = self.book.skipped;
         for (producer, hop) in self.producers.iter_mut().zip(hops) {
             if let (Some(begin), Some(end)) = hop {
-                producer.put(begin, end, cpu);
+                producer.put_late(begin, end, missed, cpu);
             }
         }
         if let Some(begin) = raised.or(handler)

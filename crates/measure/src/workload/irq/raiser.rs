@@ -114,6 +114,8 @@ pub struct Arrival {
     pub handled_on: Option<u32>,
     /// Entries of the handler since the raise, where they are counted.
     pub entries: Option<u64>,
+    /// Periods so far in which none was raised.
+    pub skipped: u64,
 }
 
 impl Raiser {
@@ -239,7 +241,9 @@ impl Raiser {
             .map(|stamps| stamps.entries() - shared.entries.load(Ordering::Relaxed));
         let handler =
             self.line.handled().or(stamped.and_then(|stamped| stamped.handler).map(|at| at.0));
-        Arrival { raised, handler, woke, handled_on: stamped.map(|stamped| stamped.cpu), entries }
+        let (handled_on, skipped) =
+            (stamped.map(|stamped| stamped.cpu), shared.skipped.load(Ordering::Relaxed));
+        Arrival { raised, handler, woke, handled_on, entries, skipped }
     }
 }
 
@@ -301,6 +305,7 @@ impl Inner {
                 skipped += 1;
                 continue;
             }
+            shared.skipped.store(skipped, Ordering::Relaxed);
             self.raise()?;
             left -= 1;
         }

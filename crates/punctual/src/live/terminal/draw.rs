@@ -100,7 +100,7 @@ fn row(series: &LiveSeries<'_>, columns: &Columns, paper: Paper) -> String {
         Some((data.mean().map_or("-".to_owned(), micros_f64), Style::PLAIN)),
         columns.p99.then(|| (shown(p99), Style::PLAIN)),
         Some((shown(data.max), Style::BOLD)),
-        columns.overruns.then(|| loss(data.losses.overruns)),
+        columns.overruns.then(|| loss(data.losses.skipped)),
         columns.lost.then(|| loss(data.losses.dropped)),
     ];
     let name = clipped_in_the_middle(&series.meta.name, columns.name);
@@ -155,7 +155,7 @@ fn warning_line(snapshot: &Snapshot, paper: Paper) -> String {
     let sum = |of: fn(&LiveSeries<'_>) -> u64| series.iter().map(of).sum::<u64>();
     let grave = snapshot.findings.iter().filter(|f| f.severity >= Severity::Warning).count();
     let parts = [
-        (sum(|series| series.data.losses.overruns), "overrun", "overruns", ""),
+        (sum(|series| series.data.losses.skipped), "overrun", "overruns", ""),
         (sum(|series| series.data.losses.dropped), "sample lost", "samples lost", ""),
         (grave as u64, "warning", "warnings", ", shown at the end"),
     ];

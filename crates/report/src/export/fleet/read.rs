@@ -378,8 +378,10 @@ impl StoredSeries {
         data.sum_squares = row.fraction("stddev_ns").map(|of| squares(of).round() as u128);
         data.worst = self.worst.iter().map(sample).collect();
         data.worst.sort_by_key(|sample| std::cmp::Reverse(sample.latency()));
-        data.losses =
-            Losses { recorded, overruns: row.count("overruns"), dropped: row.count("lost") };
+        let dropped = row.count("lost");
+        // Earlier versions wrote the skipped releases as overruns.
+        let skipped = row.count("expected").saturating_sub(recorded.saturating_add(dropped));
+        data.losses = Losses { recorded, skipped, dropped, overruns: None };
         data
     }
 }

@@ -34,7 +34,8 @@ const RUN_COLUMNS: Columns = columns![
 const SERIES_COLUMNS: Columns = columns![
     Text "phase", Text "series", Text "measure", Text "workload", Text "cpus",
     Text "scheduling", Number "period_ns", Number "count", Number "expected", Number "overruns",
-    Number "lost", Number "min_ns", Fraction "mean_ns", Number "median_ns", Number "p99_ns",
+    Number "skipped", Number "lost", Number "min_ns", Fraction "mean_ns", Number "median_ns",
+    Number "p99_ns",
     Number "p999_ns", Number "p9999_ns", Number "max_ns", Fraction "stddev_ns",
 ];
 const HISTOGRAM_COLUMNS: Columns = columns![
@@ -141,6 +142,7 @@ impl Tables {
             figures.count.into(),
             figures.expected.into(),
             figures.overruns.into(),
+            figures.skipped.into(),
             figures.lost.into(),
             figures.min.into(),
             figures.mean.into(),
