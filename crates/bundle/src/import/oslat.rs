@@ -107,10 +107,10 @@ pub fn parse(text: &str) -> Result<Recorded, Malformed> {
     for (k, line) in text.lines().enumerate() {
         lines = k + 1;
         let line = line.trim_start();
-        if let Some(version) = line.strip_prefix("oslat V ") {
-            if !std::mem::replace(&mut common.version, version.trim().to_owned()).is_empty() {
-                return Err(second_run(lines));
-            }
+        if let Some(version) = line.strip_prefix("oslat V ")
+            && !std::mem::replace(&mut common.version, version.trim().to_owned()).is_empty()
+        {
+            return Err(second_run(lines));
         }
         if let Some(priority) = line.strip_prefix("Thread priority:") {
             let fifo = priority.trim().strip_prefix("SCHED_FIFO:");
