@@ -42,8 +42,8 @@ fn all_agree(summary: &Value, what: &str) {
     }
 }
 
-/// "Others took the lock N times", which, and the log of the longest wait are the same acquisitions:
-/// those after the request.
+/// "Others took the lock N times", which, and the log of the longest wait are the same
+/// acquisitions: those after the request.
 #[test]
 fn who_was_overtaken_how_often_is_what_the_log_holds() {
     let place = Place::with("");

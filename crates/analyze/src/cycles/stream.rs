@@ -38,6 +38,7 @@ const NORMAL: i16 = 100;
 
 /// What a stream has shown.
 #[derive(Clone, Copy, PartialEq, Debug)]
+#[allow(clippy::large_enum_variant)] // nearly all are cycles, handed on one by one
 pub enum Found {
     /// A cycle has ended.
     Cycle(Cycle),

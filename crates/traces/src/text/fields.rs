@@ -220,7 +220,7 @@ fn contention(meaning: Meaning, rest: &[u8]) -> Option<Values<'_>> {
         let flags = &rest[value(rest, 0, "flags")?..];
         let end = flags.iter().position(|byte| *byte == b')').unwrap_or(flags.len());
         let words = flags[..end].split(|byte| *byte == b'|');
-        Some(words.map(|word| lock_flag(word)).sum())
+        Some(words.map(lock_flag).sum())
     } else {
         signed(&rest[value(rest, 0, "ret")?..])
     };

@@ -36,10 +36,10 @@ impl Said {
             });
             self.overwritten = read.filter(|missing| *missing > 0).or(self.overwritten);
         }
-        if let Some(at) = text.windows(3).position(|window| window == b"#P:") {
-            if let Some((cpus @ 1..=MOST_CPUS, _)) = number(&text[at + 3..]) {
-                decoder.has_cpu(cpus as u16 - 1);
-            }
+        if let Some(at) = text.windows(3).position(|window| window == b"#P:")
+            && let Some((cpus @ 1..=MOST_CPUS, _)) = number(&text[at + 3..])
+        {
+            decoder.has_cpu(cpus as u16 - 1);
         }
     }
 

@@ -173,12 +173,12 @@ mod tests {
     fn a_ticket_knows_how_many_are_ahead_also_where_numbers_begin_again() {
         let lock = Lock::new(LockKind::Ticket).unwrap();
         let before = u64::from(u32::MAX - 1);
-        lock.raw.tickets.store(before * TICKET | before, Ordering::Relaxed);
+        lock.raw.tickets.store((before * TICKET) | before, Ordering::Relaxed);
         for _ in 0..4 {
             assert_eq!(lock.lock(|| false), Grant::Drawn { ahead: 0 });
             lock.unlock();
         }
-        assert_eq!(lock.raw.tickets.load(Ordering::Relaxed), 2 * TICKET | 2);
+        assert_eq!(lock.raw.tickets.load(Ordering::Relaxed), (2 * TICKET) | 2);
         assert_eq!(lock.lock(|| false), Grant::Drawn { ahead: 0 });
         std::thread::scope(|scope| {
             let other = scope.spawn(|| lock.lock(|| false));
