@@ -39,12 +39,15 @@ pub mod timeline;
 pub mod truth;
 pub mod validity;
 pub mod values;
+mod verdict;
 pub mod violation;
 
 pub use distribution::Distribution;
 pub use event_counts::EventCounts;
 pub use explained::{Explained, Explanations};
-pub use summary::{PhaseView, SeriesView, summarize, summarize_run, summarize_series, views};
+pub use summary::{
+    PhaseView, RunView, SeriesView, summarize, summarize_run, summarize_series, views,
+};
 pub use timeline::{Bucket, Timeline};
 pub use validity::Validity;
 pub use violation::{Violation, first_violation};

@@ -1,15 +1,16 @@
 //! The summary of a run from what its bundle, or the run itself, holds.
 
-use crate::requirements::{self, Evidence};
+use crate::requirements;
 use crate::validity::Gated;
+use crate::verdict::{self, Evidence};
 use crate::{Distribution, Validity, account, findings, percentiles, published};
 use punctual_bundle::state::State;
 use punctual_bundle::summary::{
     CorrectedSummary, GapSummary, MechanismSummary, PhaseSummary, RequirementSummary, SCHEMA,
-    SeriesSummary, Summary, TESTPOINT_COST, VerdictWord, WorstSample,
+    SeriesSummary, Summary, TESTPOINT_COST, WorstSample,
 };
 use punctual_bundle::{
-    Bundle, Calibration, Completeness, Manifest, Outcome, Phase, PhaseMeta, Series, SeriesAccount,
+    Bundle, Calibration, Completeness, Manifest, Phase, PhaseMeta, Planned, Series, SeriesAccount,
     SeriesMeta, Timebase,
 };
 use punctual_core::event::Recorded;
@@ -48,6 +49,23 @@ impl<'a> SeriesView<'a> {
     }
 }
 
+/// A run as the summary needs it, borrowed from a bundle or from a run that ends.
+#[derive(Clone, Copy)]
+pub struct RunView<'a> {
+    /// Its header, with the ending when it has ended.
+    pub manifest: &'a Manifest,
+    /// What its plan asks for.
+    pub planned: &'a Planned,
+    /// The phases that began.
+    pub phases: &'a [PhaseView<'a>],
+    /// What was found while it ran.
+    pub found: &'a [Finding],
+    /// What of its bundle could not be read.
+    pub damage: &'a [String],
+    /// What was recorded.
+    pub recorded: Option<&'a Recorded>,
+}
+
 /// The summary of an opened bundle. Findings about its figures are computed again; those of the run
 /// are kept.
 pub fn summarize(bundle: &Bundle) -> Summary {
@@ -55,7 +73,19 @@ pub fn summarize(bundle: &Bundle) -> Summary {
     let recorded = bundle.recording.iter().flat_map(|recording| recording.recorded().findings);
     found.extend(recorded.filter(|finding| !bundle.findings.contains(finding)));
     let recorded = bundle.recording.as_ref().map(|recording| recording.recorded());
-    summarize_run(&bundle.manifest, &views(bundle), &found, &bundle.damage, recorded.as_ref())
+    let mut damage = bundle.damage.clone();
+    let planned = bundle.planned().unwrap_or_else(|why| {
+        damage.push(why.to_string());
+        Planned::default()
+    });
+    summarize_run(&RunView {
+        manifest: &bundle.manifest,
+        planned: &planned,
+        phases: &views(bundle),
+        found: &found,
+        damage: &damage,
+        recorded: recorded.as_ref(),
+    })
 }
 
 /// The phases of a bundle, borrowed.
@@ -63,15 +93,9 @@ pub fn views(bundle: &Bundle) -> Vec<PhaseView<'_>> {
     bundle.phases.iter().map(PhaseView::of).collect()
 }
 
-/// The summary of a run from its parts: `manifest` with its ending when it has ended, what was
-/// found while it ran, and what of its bundle could not be read, and what was recorded.
-pub fn summarize_run(
-    manifest: &Manifest,
-    phases: &[PhaseView],
-    found: &[Finding],
-    damage: &[String],
-    recorded: Option<&Recorded>,
-) -> Summary {
+/// The summary of a run from its parts, with its verdict: nothing else computes one.
+pub fn summarize_run(run: &RunView) -> Summary {
+    let RunView { manifest, planned, phases, found, damage, recorded } = *run;
     let validity = Validity::of(manifest, phases, recorded);
     let mut born = findings::of_run(manifest, damage);
     let mut summaries = Vec::new();
@@ -114,9 +138,16 @@ pub fn summarize_run(
     }
     let more = findings::of_validity(&validity, found.iter().chain(&born));
     born.extend(more);
-    let whole = manifest.ending.is_some() && damage.is_empty() && !failed(manifest);
-    let requirements =
-        summaries.iter().flat_map(|phase| &phase.series).flat_map(|series| &series.requirements);
+    let verdict = verdict::of(&Evidence {
+        manifest,
+        planned,
+        phases,
+        figures: &summaries,
+        found,
+        damage,
+        recorded,
+        validity: &validity,
+    });
     Summary {
         schema: SCHEMA.to_owned(),
         experiment: manifest.experiment.clone(),
@@ -124,7 +155,7 @@ pub fn summarize_run(
         target: manifest.target.clone(),
         digest: digest(&summaries),
         ending: manifest.ending.clone(),
-        verdict: overall(requirements, found, whole, &validity),
+        verdict,
         validity: Some(validity.summary()),
         mechanisms: mechanisms(&summaries),
         published: manifest
@@ -194,33 +225,6 @@ fn digest(phases: &[PhaseSummary]) -> Option<String> {
     )
 }
 
-fn failed(manifest: &Manifest) -> bool {
-    manifest.ending.as_ref().is_some_and(|ending| matches!(ending.outcome, Outcome::Failed { .. }))
-}
-
-/// Findings that are verdicts: on limits on intervals, and on requirements without a series.
-pub const VERDICTS: [(&str, VerdictWord); 3] = [
-    ("limit-violated", VerdictWord::NotMet),
-    ("limit-undecided", VerdictWord::Undecided),
-    ("requirement-without-thread", VerdictWord::Undecided),
-];
-
-/// All verdicts together, those among what was found ([`VERDICTS`]) included. A part that is
-/// missing may have held a requirement that is not met.
-fn overall<'a>(
-    requirements: impl Iterator<Item = &'a RequirementSummary>,
-    found: &[Finding],
-    whole: bool,
-    validity: &Validity,
-) -> Option<VerdictWord> {
-    let of_found =
-        found.iter().filter_map(|finding| VERDICTS.iter().find(|(id, _)| finding.id == *id));
-    let of_found = of_found.map(|(_, verdict)| validity.gate_recording(*verdict).verdict);
-    let worst = VerdictWord::gravest(requirements.map(|r| r.verdict).chain(of_found))?;
-    let worst = if worst == VerdictWord::Met && !whole { VerdictWord::Undecided } else { worst };
-    Some(validity.gate_run(worst).verdict)
-}
-
 /// Findings about figures that a finding of the run replaces: the run has the kernel's answer.
 const REPLACED_BY_RUN: [(&str, &str); 1] = [("not-real-time", "scheduling-refused")];
 
@@ -262,8 +266,13 @@ fn summarize_as(view: &SeriesView, completeness: Completeness) -> SeriesSummary 
     let data = &state.data;
     let plain = Distribution::of(data);
     let corrected = Distribution::corrected(data);
-    let evidence =
-        Evidence { meta, state, plain: &plain, corrected: corrected.as_ref(), completeness };
+    let evidence = requirements::Evidence {
+        meta,
+        state,
+        plain: &plain,
+        corrected: corrected.as_ref(),
+        completeness,
+    };
     let (supported, unsupported) = supported(data.count());
     let counted = |n: u64| meta.are_losses_known().then_some(n);
     SeriesSummary {

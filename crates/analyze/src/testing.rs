@@ -4,9 +4,14 @@ use punctual_bundle::lab::{
     self, AxisDocument, CellDocument, CellSeries, CellState, LabDocument, SeedDocument,
     SeriesFigures,
 };
+use crate::{PhaseView, RunView, summarize_run};
 use punctual_bundle::state::State;
-use punctual_bundle::{Ending, Manifest, Outcome, PhaseMeta, SeriesMeta};
-use punctual_core::{Clock, ClockNs, CpuSet, Fact, Nanos, Sample, SeriesData, SeriesShape};
+use punctual_bundle::summary::Summary;
+use punctual_bundle::{Ending, Manifest, Outcome, PhaseMeta, Planned, SeriesMeta};
+use punctual_core::event::Recorded;
+use punctual_core::{
+    Clock, ClockNs, CpuSet, Fact, Finding, Nanos, Sample, SeriesData, SeriesShape,
+};
 
 /// A series of these latencies, 1 ms apart, an overrun for each whole period of delay below a
 /// second.
@@ -65,6 +70,10 @@ pub fn manifest(outcome: Option<Outcome>) -> Manifest {
             outcome,
             exit_code: 0,
         }),
+        command: None,
+        limits: Some(Vec::new()),
+        unwritten: Vec::new(),
+        verdict: None,
     }
 }
 
@@ -134,4 +143,16 @@ pub fn lab_of(axis: &str, values: &[(&str, Vec<i64>)]) -> LabDocument {
         cells: values.iter().map(cell).collect(),
         verdict: None,
     }
+}
+
+/// The summary of a run without a plan.
+pub fn summarized(
+    manifest: &Manifest,
+    phases: &[PhaseView],
+    found: &[Finding],
+    damage: &[String],
+    recorded: Option<&Recorded>,
+) -> Summary {
+    let planned = &Planned::default();
+    summarize_run(&RunView { manifest, planned, phases, found, damage, recorded })
 }

@@ -78,16 +78,6 @@ impl Validity {
         gated(verdict, self.proofs.iter().filter(about))
     }
 
-    /// What the verdict on all of a run becomes: a proof that fails anywhere makes the run invalid.
-    /// A violation stays, because what fails its own proofs is none by now
-    /// ([`Validity::gate`]): both are shown.
-    pub fn gate_run(&self, verdict: VerdictWord) -> Gated {
-        if verdict == VerdictWord::NotMet {
-            return Gated { verdict, reason: None };
-        }
-        gated(verdict, self.proofs.iter().filter(|proof| proof.outcome == ProofOutcome::Fails))
-    }
-
     /// What a verdict on intervals of a recording becomes. Whether events are missing is judged
     /// limit by limit, as is how many intervals there were.
     pub fn gate_recording(&self, verdict: VerdictWord) -> Gated {

@@ -21,6 +21,8 @@ pub fn amend(
     let manifest = Manifest {
         target: Some(target),
         ending: bundle.manifest.ending.or(ending),
+        // Where it ran is evidence, which is complete only now: [`renew_summary`] stores it again.
+        verdict: None,
         ..bundle.manifest
     };
     let all: Vec<&Finding> = bundle.findings.iter().chain(findings).collect();
@@ -30,17 +32,19 @@ pub fn amend(
     Bundle::open(directory)
 }
 
-/// Replaces the figures for other programs by those of the bundle as it is now; everything is on
-/// the disk afterwards.
+/// Replaces the figures for other programs by those of the bundle as it is now, and with them what
+/// it stores of its end: of a target only the requesting system knows all, and a run in parts ended
+/// as the last of them did. Everything is on the disk afterwards.
 pub fn renew_summary(directory: &Path, summary: &Summary) -> Result<(), BundleError> {
     let root = Member::root(directory);
     root.join("summary.json").replace_json(summary)?;
+    let header = root.join("bundle.json");
+    let manifest: Manifest = header.read_json()?;
+    let verdict = Some(summary.verdict.clone());
+    header.replace_json_durably(&Manifest {
+        ending: summary.ending.clone(),
+        verdict,
+        ..manifest
+    })?;
     root.sync()
-}
-
-/// Says how a run ended that went on in parts: for those who read the header of a bundle alone.
-pub fn set_ending(directory: &Path, ending: Option<Ending>) -> Result<(), BundleError> {
-    let member = Member::root(directory).join("bundle.json");
-    let manifest: Manifest = member.read_json()?;
-    member.replace_json_durably(&Manifest { ending, ..manifest })
 }

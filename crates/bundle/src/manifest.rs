@@ -1,7 +1,9 @@
 //! `bundle.json`: what the directory is and whether its run ended.
 
 use crate::calibration::Calibration;
+use crate::intervals::LimitSummary;
 use crate::ran_on::RanOn;
+use crate::verdict::Verdict;
 use punctual_core::{Fact, Nanos, Published};
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +47,29 @@ pub struct Manifest {
     /// How it ended; absent while it runs and for ever when it was cut off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
+    /// How the command ended that was measured or recorded; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandEnd>,
+    /// What became of the limits on intervals of its recording, each under the name of what it
+    /// limits; absent in bundles of versions that had only findings about them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Vec<(String, LimitSummary)>>,
+    /// What could not be written, each with its reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unwritten: Vec<String>,
+    /// What became of what was asked, when the run ended; absent in bundles of versions that did
+    /// not store it.
+    #[serde(rename = "result", default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CommandEnd {
+    /// As a shell reports it: its exit code, or 128 + the signal's number.
+    pub code: u8,
+    /// Whether it did so before it was asked to.
+    pub by_itself: bool,
 }
 
 /// A span of time between two parts of a run, UTC.
@@ -89,6 +114,12 @@ pub enum Outcome {
         series: String,
         /// The latency in ns.
         latency: i64,
+        /// The limit in ns; absent in what older versions and other tools wrote.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<i64>,
+        /// The place of the sample in its series.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seq: Option<u64>,
     },
     /// A load whose end was to stop the run ended.
     StoppedByLoad {
@@ -96,12 +127,29 @@ pub enum Outcome {
         load: String,
         /// How it ended.
         how: String,
+        /// Whether it did so with success; absent in what older versions wrote.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        success: Option<bool>,
     },
     /// Something failed.
     Failed {
         /// What.
         why: String,
     },
+}
+
+/// What older versions wrote of a load that ended with success, and did not mark.
+const SUCCESS: &str = "ended with success";
+
+impl Outcome {
+    /// Whether something failed: such a run can be continued.
+    pub fn is_failure(&self) -> bool {
+        match self {
+            Outcome::Failed { .. } => true,
+            Outcome::StoppedByLoad { how, success, .. } => !success.unwrap_or(how == SUCCESS),
+            Outcome::Completed | Outcome::Interrupted | Outcome::StoppedAbove { .. } => false,
+        }
+    }
 }
 
 impl std::fmt::Display for Outcome {
@@ -111,15 +159,35 @@ impl std::fmt::Display for Outcome {
             Outcome::Interrupted => {
                 f.write_str("interrupted; what was measured until then is whole")
             }
-            Outcome::StoppedAbove { series, latency } => {
+            Outcome::StoppedAbove { series, latency, .. } => {
                 write!(
                     f,
                     "stopped: {series} had a latency of {} µs, above its stop_above",
                     *latency as f64 / 1e3
                 )
             }
-            Outcome::StoppedByLoad { load, how } => write!(f, "stopped: the load {load} {how}"),
+            Outcome::StoppedByLoad { load, how, .. } => write!(f, "stopped: the load {load} {how}"),
             Outcome::Failed { why } => write!(f, "failed: {why}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_that_failed_is_one_also_in_what_older_versions_wrote() {
+        let read = |text: &str| serde_json::from_str::<Outcome>(text).unwrap().is_failure();
+        let older =
+            |how| read(&format!(r#"{{"stopped-by-load": {{"load": "l", "how": "{how}"}}}}"#));
+        assert!(older("was killed by signal 9") && !older("ended with success"));
+        let load = |success| Outcome::StoppedByLoad {
+            load: "success".into(),
+            how: "ended without success".into(),
+            success: Some(success),
+        };
+        assert!(load(false).is_failure() && !load(true).is_failure());
+        assert!(!Outcome::Interrupted.is_failure());
     }
 }

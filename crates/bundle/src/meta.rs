@@ -2,6 +2,7 @@
 
 use crate::evidence::Evidence;
 use crate::load::CpuLoad;
+use crate::verdict::LeftOut;
 use punctual_core::{Clock, CpuSet, Fact, Nanos, Notes};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -37,6 +38,12 @@ pub struct PhaseMeta {
     /// collect it, and in imports.
     #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
     pub evidence: Fact<Evidence>,
+    /// Requirements that no series was found for, as stated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without_series: Vec<String>,
+    /// What a bound left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
 }
 
 impl PhaseMeta {
@@ -51,6 +58,8 @@ impl PhaseMeta {
             cpu_load: Fact::NotAsked,
             measures: Vec::new(),
             evidence: Fact::NotAsked,
+            without_series: Vec::new(),
+            left_out: Vec::new(),
         }
     }
 }

@@ -31,6 +31,9 @@ pub struct RanOn {
     /// The files that it was made of, where they are kept to run it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_of: Option<MadeOf>,
+    /// What kept the run there from its end, where something did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
 }
 
 /// Evidence that the kernel of a target is the requested one.

@@ -7,6 +7,7 @@ use crate::log::{self, LogContents};
 use crate::manifest::{self, Manifest};
 use crate::member::Member;
 use crate::meta::{PhaseMeta, SeriesMeta};
+use crate::planned::Planned;
 use crate::recording::Recording;
 use crate::state::State;
 use crate::windows::Windows;
@@ -179,9 +180,12 @@ impl Bundle {
         let own = bundle.manifest.ending.clone();
         parts.into_iter().for_each(|part| bundle.append(part));
         // Written when the last part ended: its exit code is that of all parts.
-        let ending = &mut bundle.manifest.ending;
-        if ending.as_ref().zip(own.as_ref()).is_some_and(|(last, own)| last.at == own.at) {
-            *ending = own;
+        let manifest = &mut bundle.manifest;
+        let last = manifest.ending.as_ref();
+        match last.zip(own.as_ref()).is_some_and(|(last, own)| last.at == own.at) {
+            true => manifest.ending = own,
+            // What was stored is of the first part.
+            false => manifest.verdict = None,
         }
         Ok(bundle)
     }
@@ -229,6 +233,13 @@ impl Bundle {
     /// The plan as run (TOML); `Ok(None)` for imports.
     pub fn plan_text(&self) -> Result<Option<String>, BundleError> {
         BundleError::if_there(self.member("plan.toml").read_text())
+    }
+
+    /// What its plan asks for; nothing of imports and attachments, which have none.
+    pub fn planned(&self) -> Result<Planned, BundleError> {
+        let plan = self.plan_text()?.map(|text| Planned::of_plan(&text)).transpose();
+        let damaged = |why| BundleError::damaged(self.member("plan.toml").path(), why);
+        Ok(plan.map_err(damaged)?.unwrap_or_default())
     }
 
     /// All series with the name of their phase.

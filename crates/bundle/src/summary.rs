@@ -8,6 +8,7 @@ use crate::load::CpuLoad;
 use crate::manifest::Gap;
 use crate::meta::MeasureMeta;
 use crate::state::ThreadUsage;
+use crate::verdict::Verdict;
 use punctual_core::event::Recorded;
 use punctual_core::{AccountCost, Digest, Fact, Finding, MainPart};
 use serde::{Deserialize, Serialize};
@@ -41,9 +42,10 @@ pub struct Summary {
     pub mechanisms: Vec<MechanismSummary>,
     /// Warnings about the figures.
     pub findings: Vec<Finding>,
-    /// All requirements together: `met`, `not-met`, `undecided`, `invalid`, or `null` where none
-    /// was stated.
-    pub verdict: Option<VerdictWord>,
+    /// What became of what was asked: `verdict` (`met`, `not-met`, `undecided`, `invalid`, or
+    /// `null` where nothing was) and `reasons`.
+    #[serde(flatten)]
+    pub verdict: Verdict,
     /// Whether it was measured as requested, proof by proof; absent in what was written before
     /// that was judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]

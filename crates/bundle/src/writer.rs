@@ -4,9 +4,10 @@
 use crate::account::{self, SeriesAccount};
 use crate::calibration::Calibration;
 use crate::checkpoint::Slots;
+use crate::intervals::LimitSummary;
 use crate::lines::{self, Line};
 use crate::log::{self, Window};
-use crate::manifest::{self, Ending, Gap, Manifest};
+use crate::manifest::{self, CommandEnd, Ending, Gap, Manifest};
 use crate::member::Member;
 use crate::meta::{PhaseMeta, SeriesMeta};
 use crate::ran_on::RanOn;
@@ -92,6 +93,10 @@ impl BundleWriter {
             created,
             gaps: Vec::new(),
             ending: None,
+            command: None,
+            limits: Some(Vec::new()),
+            unwritten: Vec::new(),
+            verdict: None,
         };
         // Where a file system has no locks, it is written without.
         let _lock = lock(directory).ok();
@@ -132,6 +137,27 @@ impl BundleWriter {
     pub fn set_machine(&mut self, name: String) -> Result<(), BundleError> {
         self.manifest.machine = Some(name).filter(|name| !name.is_empty());
         self.write_manifest()
+    }
+
+    /// What became of the limits on its recording, each under the name of what it limits; written
+    /// with the end.
+    pub fn set_limits(&mut self, limits: Vec<(String, LimitSummary)>) {
+        self.manifest.limits = Some(limits);
+    }
+
+    /// How the command ended; written with the end.
+    pub fn set_command(&mut self, command: Option<CommandEnd>) {
+        self.manifest.command = command;
+    }
+
+    /// What could not be written; written with the end.
+    pub fn add_unwritten(&mut self, what: impl IntoIterator<Item = String>) {
+        self.manifest.unwritten.extend(what);
+    }
+
+    /// How it ended; written with the end.
+    pub fn set_ending(&mut self, ending: Ending) {
+        self.manifest.ending = Some(ending);
     }
 
     /// Says when nothing was measured before it.
@@ -243,6 +269,7 @@ impl BundleWriter {
         self.write_findings(&summary.findings)?;
         self.member("summary.json").replace_json(summary)?;
         self.manifest.ending = Some(ending);
+        self.manifest.verdict = Some(summary.verdict.clone());
         self.write_manifest()?;
         Member::root(&self.directory).sync()
     }

@@ -9,6 +9,7 @@
 mod client;
 pub mod guard;
 pub mod launch;
+mod outbox;
 mod protocol;
 mod respawn;
 

@@ -5,6 +5,15 @@ pub use punctual_session::exit::{Exit, Failure};
 /// What a subcommand returns.
 pub type Ending = Result<Exit, Failure>;
 
+/// Ends with a code that may be a command's own, which the five of punctual cannot hold.
+pub fn of_code(code: u8) -> Ending {
+    let known = [Exit::Done, Exit::Failed, Exit::Refused, Exit::NotMet, Exit::NoEvidence];
+    match known.into_iter().find(|exit| *exit as u8 == code) {
+        Some(exit) => Ok(exit),
+        None => std::process::exit(code.into()),
+    }
+}
+
 /// What the help says at its end.
 pub const HELP: &str = "Examples:\n  punctual check\n  punctual run examples/quickstart.toml\n  \
                         punctual isolate create 3\n\nExit codes: 0 done; 1 failed while running; \

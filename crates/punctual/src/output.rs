@@ -10,12 +10,21 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// Writes to standard output; a closed pipe is an ordinary end, not a panic.
+/// Writes to standard output. A reader that went away (`punctual show | head`) has what it wanted:
+/// what follows is done all the same, and the exit code stays.
 pub fn print(text: &str) -> Result<(), Failure> {
+    match print_to_reader(text) {
+        Err(why) if why.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
+    }
+}
+
+/// Writes to standard output what is of use to a reader alone: that it went away is an error,
+/// which ends what has no other end.
+pub fn print_to_reader(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
-    out.flush()?;
-    Ok(())
+    out.flush()
 }
 
 /// Writes to a file, or to standard output without one.

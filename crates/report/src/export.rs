@@ -1,5 +1,6 @@
 //! Bundles in the formats of other tools. docs/formats.md describes each.
 
+mod cases;
 mod chrome;
 mod csv;
 mod cyclictest;

@@ -5,9 +5,8 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use punctual_bundle::import::{ImportOptions, import};
-use punctual_bundle::summary::ProofOutcome;
 use punctual_bundle::summary::Summary;
-use punctual_bundle::{Bundle, Series};
+use punctual_bundle::{Bundle, Reason, Series};
 use punctual_core::Sample;
 use punctual_report::export::{ExportError, Format, export, export_files};
 use punctual_report::terminal::{ShowOptions, show};
@@ -231,14 +230,10 @@ fn python_reads_every_json_and_xml() {
         {
             let stated: usize =
                 open(name).series().map(|(_, series)| series.meta.requirements.len()).sum();
-            // And one for each proof of validity that fails.
-            let validity = punctual_analyze::Validity::of_bundle(&open(name));
-            let failed = validity
-                .proofs()
-                .iter()
-                .filter(|proof| proof.outcome == ProofOutcome::Fails)
-                .count();
-            let stated = stated + failed;
+            // And one for whatever else stands against the verdict.
+            let summary = punctual_analyze::summarize(&open(name));
+            let is_other = |reason: &&Reason| !matches!(reason, Reason::Requirement { .. });
+            let stated = stated + summary.verdict.against().filter(is_other).count();
             assert!(success && sentence.trim() == stated.to_string(), "{name}: {sentence}");
         }
     }
@@ -446,9 +441,9 @@ fn a_submission_to_kcidb_holds_every_verdict() {
     punctual.lossy.main.overruns.p99_999-lt-1ms ERROR
     punctual.lossy.main.dropped.max-lt-10ms MISS
     punctual.lossy.main.dropped.lost-eq-0 FAIL {"value":130.0}
-    punctual.lossy.main.negative.max DONE {"prefix":"metric","unit":"s","value":0.00014634}
     punctual.lossy.main.time-sharing.max-lt-10ms MISS
     punctual.lossy.main.empty.max-lt-1ms ERROR
+    punctual.lossy.main.negative.max DONE {"prefix":"metric","unit":"s","value":0.00014634}
     "#);
     assert_eq!(lossy["builds"][0]["architecture"], "x86_64");
     assert_eq!(lossy["builds"][0]["checkout_id"], lossy["checkouts"][0]["id"]);

@@ -336,6 +336,7 @@ fn in_virtual_time(name: &str) -> Bundle {
         repeats: Vec::new(),
         limits: Vec::new(),
         made_of: None,
+        failed: None,
     });
     bundle
 }

@@ -2,6 +2,7 @@
 
 use crate::exit::Failure;
 use crate::programs::find_program;
+use punctual_bundle::CommandEnd;
 use punctual_sys::children;
 use punctual_sys::user::User;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -16,13 +17,8 @@ const COMMAND_END_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Command {
     child: Child,
     status: Option<ExitStatus>,
-}
-
-/// How it ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Ended {
-    /// As a shell reports it: its exit code, or 128 + the signal's number.
-    pub code: u8,
+    /// Whether it was asked to end.
+    terminated: bool,
 }
 
 /// The program of a command line, looked for as a shell would; `None` without a command.
@@ -72,7 +68,7 @@ pub fn prepared(
 impl Command {
     /// One that was started elsewhere.
     pub fn of(child: Child) -> Command {
-        Command { child, status: None }
+        Command { child, status: None, terminated: false }
     }
 
     /// Starts it.
@@ -93,6 +89,11 @@ impl Command {
 
     /// Asks it to end (SIGTERM; Ctrl-C has reached it already), and ends it when it does not.
     pub fn terminate(&mut self) {
+        // Its process id may be another's by now.
+        if self.has_ended() {
+            return;
+        }
+        self.terminated = true;
         let _ = children::send(self.child.id() as i32, libc::SIGTERM);
         let until = Instant::now() + COMMAND_END_TIMEOUT;
         while !self.has_ended() && Instant::now() < until {
@@ -105,10 +106,11 @@ impl Command {
     }
 
     /// How it ended.
-    pub fn ended(self) -> Option<Ended> {
+    pub fn ended(self) -> Option<CommandEnd> {
         let status = self.status?;
         let code =
             status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
-        Some(Ended { code: u8::try_from(code).unwrap_or(u8::MAX) })
+        let code = u8::try_from(code).unwrap_or(u8::MAX);
+        Some(CommandEnd { code, by_itself: !self.terminated })
     }
 }

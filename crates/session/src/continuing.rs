@@ -3,7 +3,6 @@
 use crate::exit::{Exit, Failure};
 use crate::messages::shown;
 use crate::request::Loaded;
-use crate::run::exit_of;
 use punctual_bundle::manifest::Gap;
 use punctual_bundle::reader::{FIRST_LATER, PARTS, part_directory};
 use punctual_bundle::{Bundle, Manifest, Member, Outcome, Series, amend, writer};
@@ -65,14 +64,11 @@ impl Continuation {
     pub fn finish(&self) -> Result<Option<Exit>, Failure> {
         let bundle = Bundle::open(&self.bundle).map_err(Failure::failed)?;
         let mut summary = punctual_analyze::summarize(&bundle);
-        let mut ending = bundle.manifest.ending;
-        let exit = ending.as_mut().map(|ending| {
-            let exit = exit_of(&ending.outcome, &summary);
+        let exit = summary.verdict.exit();
+        let exit = summary.ending.as_mut().map(|ending| {
             ending.exit_code = exit as u8;
             exit
         });
-        summary.ending = ending.clone();
-        amend::set_ending(&self.bundle, ending).map_err(Failure::failed)?;
         amend::renew_summary(&self.bundle, &summary).map_err(Failure::failed)?;
         Ok(exit)
     }
@@ -91,9 +87,8 @@ fn lock(bundle: &Path) -> Result<File, String> {
 /// Whether it ended early: interrupted, or because something failed.
 fn can_go_on(outcome: &Outcome) -> bool {
     match outcome {
-        Outcome::Interrupted | Outcome::Failed { .. } => true,
-        Outcome::StoppedByLoad { how, .. } => !how.contains("success"),
-        Outcome::Completed | Outcome::StoppedAbove { .. } => false,
+        Outcome::Interrupted => true,
+        outcome => outcome.is_failure(),
     }
 }
 
@@ -247,11 +242,16 @@ mod tests {
 
     #[test]
     fn only_what_ended_early_goes_on() {
-        let load = |how: &str| Outcome::StoppedByLoad { load: "make".into(), how: how.into() };
-        assert!(can_go_on(&Outcome::Interrupted) && can_go_on(&load("was killed by SIGKILL")));
+        let load = |success| Outcome::StoppedByLoad {
+            load: "make".into(),
+            how: "ended".into(),
+            success: Some(success),
+        };
+        assert!(can_go_on(&Outcome::Interrupted) && can_go_on(&load(false)));
         assert!(can_go_on(&Outcome::Failed { why: "no space".into() }));
-        let above = Outcome::StoppedAbove { series: "main/timer".into(), latency: 1 };
-        assert!(![Outcome::Completed, load("ended with success"), above].iter().any(can_go_on));
+        let series = "main/timer".into();
+        let above = Outcome::StoppedAbove { series, latency: 1, limit: None, seq: None };
+        assert!(![Outcome::Completed, load(true), above].iter().any(can_go_on));
     }
 
     /// Parts that another user put there as a link are not followed.

@@ -39,9 +39,10 @@ use punctual_analyze::cycles::lint::HostFacts;
 use punctual_analyze::cycles::{CallNames, LEAST};
 use punctual_bundle::meta::MeasureMeta;
 use punctual_bundle::windows::Waited;
+use punctual_bundle::{LeftOut, LeftOutKind};
 use punctual_core::cycle::{Cycle, MomentKind, SeriesKind};
 use punctual_core::event::Tid;
-use punctual_core::{Clock, Event, Fact, Finding, MonotonicNs, Nanos};
+use punctual_core::{Clock, Event, Fact, Finding, MonotonicNs, Nanos, SeriesRequirement};
 use punctual_host::environment::Environment;
 use punctual_host::files::Root;
 use punctual_record::attach::AttachCost;
@@ -78,6 +79,7 @@ pub struct Cycles {
     /// Records that are not older than the last round.
     later: Vec<Cycle>,
     left_out: u64,
+    unwritten: Vec<String>,
     stacks_lost: u64,
     recent: Recent,
     namespace_ids: NamespaceIds,
@@ -129,6 +131,7 @@ impl Cycles {
             host: facts::of_host(&Root::system(), environment),
             later: Vec::new(),
             left_out: 0,
+            unwritten: Vec::new(),
             stacks_lost: 0,
             recent: Recent::default(),
             namespace_ids: NamespaceIds::default(),
@@ -317,7 +320,10 @@ impl Cycles {
                 *place.next += SeriesKind::ALL.len();
                 waits.into_iter().for_each(|record| thread.push(record, &mut self.recent));
             }
-            Err(why) => self.findings.push(findings::incomplete(&self.options.phase, &why)),
+            Err(why) => {
+                self.findings.push(findings::incomplete(&self.options.phase, &why));
+                self.unwritten.push(why.to_string());
+            }
         }
         true
     }
@@ -376,6 +382,28 @@ impl Cycles {
         all.extend(self.monitors.findings(phase, label));
         all.extend(self.without_thread());
         all
+    }
+
+    /// What could not be written.
+    pub fn unwritten(&self) -> Vec<String> {
+        let of_threads = self.all().filter_map(Thread::unwritten).map(ToString::to_string);
+        self.unwritten.iter().cloned().chain(of_threads).collect()
+    }
+
+    /// Threads that were left out because there were too many.
+    pub fn left_out(&self) -> Option<LeftOut> {
+        let (what, bound) = (LeftOutKind::Threads, THREADS as u64);
+        (self.left_out > 0).then_some(LeftOut { what, bound, records: self.left_out })
+    }
+
+    /// Requirements that no series has, as stated: nothing decides them.
+    pub fn without_series(&self) -> Vec<String> {
+        let labels = self.labels();
+        let is_open = |of: &&SeriesRequirement| match &of.thread {
+            Some(thread) => !labels.contains(thread),
+            None => labels.is_empty(),
+        };
+        self.options.requirements.iter().filter(is_open).map(ToString::to_string).collect()
     }
 
     /// Requirements on threads that had no cycles, or were never seen: nothing decides them.

@@ -1,30 +1,12 @@
-//! How what was asked for ends: the documented exit codes, which bundles hold, too, and errors that
-//! carry one.
+//! How what was asked for ends: errors that carry an exit code.
+
+pub use punctual_bundle::Exit;
 
 use punctual_lab::LabError;
 use punctual_plan::Problems;
 use punctual_report::format::plain;
 use std::fmt::Display;
 use std::io;
-
-/// The exit codes of every subcommand.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Exit {
-    /// Done.
-    Done = 0,
-    /// Failed while running.
-    Failed = 1,
-    /// The request was wrong; nothing was started.
-    Refused = 2,
-    /// A stated requirement was not met.
-    NotMet = 3,
-    /// Measured, but the evidence cannot be used.
-    NoEvidence = 4,
-    /// To `git bisect run` alone: this commit cannot be tested.
-    BisectSkip = 125,
-    /// To `git bisect run` alone: end the bisection.
-    BisectStop = 128,
-}
 
 /// An error that ends the command.
 #[derive(Debug)]

@@ -22,6 +22,7 @@ pub mod command;
 pub mod continuing;
 pub mod counted;
 pub mod cycles;
+pub mod end;
 pub mod exact;
 pub mod exact_difference;
 pub mod exit;

@@ -22,7 +22,7 @@ mod state;
 mod wall_clock;
 pub mod watcher;
 
-pub use ending::{FinishedRun, exit_of};
+pub use ending::FinishedRun;
 pub use phase_run::{LiveSeries, LoadCounts, PhaseRun, views};
 pub use series::SeriesRun;
 
@@ -105,6 +105,7 @@ pub fn run(
         plan,
         writer,
         findings: found.unwrap_or_default(),
+        unwritten: Vec::new(),
         partition,
         preparation: None,
         companions: Vec::new(),

@@ -8,16 +8,16 @@ mod tests;
 
 pub use foreign::{import, recognizes};
 
-use crate::attach::ending;
 use crate::cycles::series::SeriesPlace;
 use crate::cycles::source::{CycleRecorder, EventCycles};
 use crate::cycles::{CycleOptions, Cycles};
+use crate::end::{self, Ended, Measured};
 use crate::exit::{Exit, Failure};
 use crate::recorded::{self, Opened};
 use punctual_analyze::PhaseView;
 use punctual_analyze::cycles::stream::{Calls, Shown, Stream, missing};
 use punctual_analyze::gaps::Gaps;
-use punctual_bundle::{Bundle, BundleWriter, Ending, Outcome, PhaseMeta};
+use punctual_bundle::{Bundle, BundleWriter, Outcome, PhaseMeta};
 use punctual_core::event::{Group, Names, Recorded};
 use punctual_core::{Event, Finding, Severity};
 use std::path::Path;
@@ -105,7 +105,6 @@ fn add_cycles(
     cut_off: Option<Finding>,
 ) -> Result<Converted, Failure> {
     options.phase = PHASE.to_owned();
-    let required = !options.requirements.is_empty();
     let (recorded, names) = (&opened.recorded, opened.names());
     let mut phase = PhaseMeta {
         started_monotonic: recorded.began.ns(),
@@ -141,16 +140,16 @@ fn add_cycles(
         Finding::new("no-cycles-found", Severity::Note, PHASE, why.clone())
             .remedy("name a thread with --thread, or record system calls and timers, too")
     }));
-    let mut ending =
-        Ending { at: jiff::Timestamp::now(), outcome: Outcome::Completed, exit_code: 0 };
-    let mut manifest = writer.manifest().clone();
-    manifest.ending = Some(ending.clone());
+    phase.without_series = cycles.without_series();
+    phase.left_out = cycles.left_out().into_iter().collect();
+    let mut unwritten = cycles.unwritten();
+    unwritten.extend(writer.write_phase(0, &phase).err().map(|why| why.to_string()));
     let views = [PhaseView { meta: &phase, series: cycles.views().collect() }];
-    let mut summary = punctual_analyze::summarize_run(&manifest, &views, &findings, &[], None);
-    let exit = ending::exit_of(&ending.outcome, &summary, required, required && none.is_some());
-    ending.exit_code = exit as u8;
-    summary.ending = Some(ending.clone());
-    writer.finish(&summary, ending).map_err(Failure::failed)?;
+    let measured = Measured { phases: &views, found: &findings, recorded: None, unwritten };
+    let Ended { exit, trouble, .. } = end::end(writer, Outcome::Completed, measured);
+    if let Some(trouble) = trouble {
+        return Err(trouble);
+    }
     let described = cycles.threads().filter_map(|thread| thread.describe());
     let described = described.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>());
     Ok(Converted { exit, none, described: described.collect() })

@@ -87,7 +87,7 @@ pub fn cell(seeds: &[SeedRuns]) -> Measured {
             .iter()
             .map(|series| over_seeds(figures(phase, series), series, seeds, &summaries, &by_seed))
     });
-    let verdicts = summaries.iter().map(|summary| summary.verdict);
+    let verdicts = summaries.iter().map(|summary| summary.verdict.word);
     Measured {
         series: series.collect(),
         worst,

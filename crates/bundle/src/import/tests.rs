@@ -5,7 +5,7 @@ mod kinds;
 mod tools;
 
 use super::*;
-use crate::{Outcome, Series};
+use crate::{Outcome, Series, Verdict};
 use proptest::prelude::*;
 use punctual_core::{Nanos, SeriesData};
 
@@ -26,7 +26,7 @@ fn no_figures(bundle: &Bundle) -> Summary {
         phases: Vec::new(),
         mechanisms: Vec::new(),
         findings: bundle.findings.clone(),
-        verdict: None,
+        verdict: Verdict::default(),
         validity: None,
         published: None,
         calibration: punctual_core::Fact::NotAsked,
@@ -188,7 +188,15 @@ fn nanoseconds_are_taken_as_such() {
 fn a_run_that_a_latency_ended_says_so() {
     let bundle = imported(include_str!("testdata/break.txt"));
     let outcome = bundle.manifest.ending.unwrap().outcome;
-    assert_eq!(outcome, Outcome::StoppedAbove { series: "thread 0".into(), latency: 1_473_000 });
+    assert_eq!(
+        outcome,
+        Outcome::StoppedAbove {
+            series: "thread 0".into(),
+            latency: 1_473_000,
+            limit: None,
+            seq: None
+        }
+    );
 }
 
 fn refused(text: &str) -> String {

@@ -101,7 +101,7 @@ fn outcome(recorded: &Recorded) -> Outcome {
     match (&recorded.stopped, recorded.failed) {
         (Some((thread, latency)), _) => {
             let latency = (recorded.unit * *latency as i64).ns();
-            Outcome::StoppedAbove { series: thread.clone(), latency }
+            Outcome::StoppedAbove { series: thread.clone(), latency, limit: None, seq: None }
         }
         (None, Some(code)) => {
             Outcome::Failed { why: format!("{} ended with exit code {code}", recorded.tool.name()) }

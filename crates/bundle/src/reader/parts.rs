@@ -43,6 +43,9 @@ impl Bundle {
     /// part did.
     pub(super) fn append(&mut self, part: Bundle) {
         self.manifest.gaps.extend(part.manifest.gaps);
+        self.manifest.unwritten.extend(part.manifest.unwritten);
+        let limits = part.manifest.limits.into_iter().flatten();
+        self.manifest.limits.iter_mut().for_each(|own| own.extend(limits.clone()));
         let ended = std::mem::replace(&mut self.manifest.ending, part.manifest.ending);
         // The bundle's own header has the ending of the last part by now.
         let before = ended.filter(|ending| ending.at <= part.manifest.created);
@@ -65,8 +68,7 @@ impl Bundle {
 
 /// What is found of a part that failed, since the run ended as its last part did.
 fn failure(outcome: &Outcome) -> Option<Finding> {
-    let is_failure = matches!(outcome, Outcome::Failed { .. } | Outcome::StoppedByLoad { .. });
-    is_failure.then(|| {
+    outcome.is_failure().then(|| {
         let message = "a part of the run failed; it was continued afterwards";
         Finding::new("part-failed", Severity::Warning, "run", message).evidence(outcome.to_string())
     })

@@ -87,7 +87,11 @@ impl Guarded {
         let mut events = Vec::new();
         while let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.unread.drain(..=end).collect();
-            events.extend(serde_json::from_slice::<Event>(&line).ok());
+            match serde_json::from_slice::<Event>(&line) {
+                Ok(event) => events.push(event),
+                // Nobody else writes there.
+                Err(_) => return Err(self.guard_died()),
+            }
         }
         Ok(events)
     }

@@ -1,5 +1,6 @@
 //! The guard: the parent of all loads, a process of its own without anything else in it.
 
+use super::outbox::Outbox;
 use super::protocol::{Event, LoadSpec, OnExit, Request};
 use super::respawn::BackOff;
 use punctual_sys::attributes::{self, Scheduling};
@@ -19,6 +20,9 @@ pub const ARGUMENT: &str = "__guard-loads";
 /// Loads are killed; what is not gone by then sits in the kernel and goes when it comes out. Giving
 /// back its memory takes a process long on an emulated machine.
 const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How often what a full socket did not take is sent again, in ms.
+const RESEND: i32 = 20;
 
 /// A load under supervision.
 struct Watched {
@@ -47,6 +51,7 @@ pub fn serve() -> io::Result<()> {
         events: children::ChildEvents::new()?,
         loads: Vec::new(),
         unread: Vec::new(),
+        unsent: Outbox::default(),
     }
     .watch();
     let ended = children::end_descendants(TIMEOUT);
@@ -58,6 +63,7 @@ struct Guard {
     events: children::ChildEvents,
     loads: Vec<Watched>,
     unread: Vec<u8>,
+    unsent: Outbox,
 }
 
 impl Guard {
@@ -68,6 +74,11 @@ impl Guard {
             let time = next.map(|at| at.saturating_duration_since(Instant::now()).as_millis());
             // Rounded up: a sleep that ends too early would only spin.
             let time = time.map_or(-1, |time| i32::try_from(time + 1).unwrap_or(i32::MAX));
+            let time = match self.unsent.is_empty() {
+                true => time,
+                false if time < 0 => RESEND,
+                false => time.min(RESEND),
+            };
             let [asked, child] = poll_readable([self.socket.as_fd(), self.events.as_fd()], time)?;
             if child {
                 self.events.clear();
@@ -77,6 +88,7 @@ impl Guard {
                 return Ok(());
             }
             self.start_due();
+            self.unsent.send(&mut self.socket);
         }
     }
 
@@ -119,13 +131,10 @@ impl Guard {
         Ok(true)
     }
 
-    /// A broken socket is noticed by reading from it.
+    /// Waiting for a punctual that does not read would keep loads from being respawned.
     fn send_event(&mut self, event: Event) {
-        let Ok(mut line) = serde_json::to_vec(&event) else { return };
-        line.push(b'\n');
-        // Events are small and rare; a socket that is full of them belongs to a punctual that does
-        // not read, and waiting for it would keep loads from being respawned.
-        let _ = self.socket.write_all(&line);
+        self.unsent.push(&event);
+        self.unsent.send(&mut self.socket);
     }
 
     /// Reaps children: loads, and orphans that were adopted.

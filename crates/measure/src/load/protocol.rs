@@ -86,6 +86,11 @@ pub enum Event {
         /// What is done about it.
         then: OnExit,
     },
+    /// So many events were not kept, because punctual did not read them.
+    Lost {
+        /// How many.
+        events: u64,
+    },
     /// All loads were ended.
     AllEnded {
         /// Why some were not.

@@ -3,7 +3,7 @@
 mod cpus;
 
 use super::bundle::show_options;
-use crate::exit::{Ending, Exit, Failure};
+use crate::exit::{self, Ending, Failure};
 use crate::{live, output};
 use punctual_bundle::Bundle;
 use punctual_core::cycle::CycleKind;
@@ -37,11 +37,12 @@ use std::path::{Path, PathBuf};
                         --metrics /var/lib/node_exporter/textfile/loop.prom\n  punctual attach \
                         --cpus 3 --duration 1min --require 'interruption max < 50us'\n\nWith a \
                         command, punctual writes only to standard error; standard output belongs \
-                        to the command.\n\nExit codes: that of the command, 128 + n where \
-                        signal n ended it; without a command, or where it ended with 0: 0 \
-                        done; 1 failed while measuring, or no cycles were found; 2 the request \
-                        was invalid, nothing was started; with --require also 3 a requirement \
-                        was not met, 4 it could not be decided.")]
+                        to the command.\n\nExit codes: 0 done; 1 failed while measuring, or no \
+                        cycles were found; 2 the request was invalid, nothing was started; 3 a \
+                        requirement (--require, --stop-above) was not met; 4 it could not be \
+                        decided, or too much was lost. Where it would be 0, or 1 without a \
+                        requirement, a command that failed by itself decides: its own code, 128 \
+                        + n where signal n ended it.")]
 pub struct Args {
     /// Process IDs
     #[arg(value_name = "PID", conflicts_with_all = ["comm", "command"])]
@@ -156,12 +157,7 @@ pub fn run(args: Args) -> Ending {
     let output = Output { to_stderr: is_command, json: args.json };
     let mut finished = ending::end(attachment, outcome);
     output.show(&mut finished, &directory)?;
-    match &finished.command {
-        // The command's own code, which the five of punctual cannot hold.
-        Some(ended) if ended.code != 0 => std::process::exit(ended.code.into()),
-        Some(_) if finished.none.is_some() && !finished.required => Ok(Exit::Done),
-        _ => Ok(finished.exit),
-    }
+    exit::of_code(finished.code)
 }
 
 fn requirement(text: &str) -> Result<SeriesRequirement, Failure> {

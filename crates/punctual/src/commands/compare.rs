@@ -8,7 +8,6 @@ use punctual_analyze::compare::gate::{Gate, Kind, Limit};
 use punctual_analyze::compare::{self, Options, SideInput};
 use punctual_bundle::Bundle;
 use punctual_bundle::comparison::Comparison;
-use punctual_bundle::summary::VerdictWord;
 use punctual_report::{export, html, terminal};
 use punctual_session::messages::shown;
 use std::path::PathBuf;
@@ -88,11 +87,7 @@ pub fn run(args: Args) -> Ending {
     let options = Options { gates, matches: args.matches.clone() };
     let comparison = compare::compare(&inputs, &options).map_err(Failure::refused)?;
     write(&args, &comparison)?;
-    Ok(match comparison.verdict {
-        Some(VerdictWord::NotMet) => Exit::NotMet,
-        Some(VerdictWord::Undecided | VerdictWord::Invalid) => Exit::NoEvidence,
-        Some(VerdictWord::Met) | None => Exit::Done,
-    })
+    Ok(Exit::of_word(comparison.verdict))
 }
 
 /// The runs of a side, each with the name by which it was given.

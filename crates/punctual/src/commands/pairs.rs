@@ -10,7 +10,6 @@ use punctual_analyze::pairs::{
 };
 use punctual_analyze::threads::{Coverage, Lanes, Tracker, Windows};
 use punctual_bundle::Timebase;
-use punctual_bundle::summary::VerdictWord;
 use punctual_core::Names;
 use punctual_core::event::{FunctionId, Group, PointId};
 use punctual_report::terminal;
@@ -124,11 +123,7 @@ pub fn run(args: Args) -> Ending {
         let text = terminal::pairs(&document, args.worst, &show_options_of(&bundle));
         if args.aside { output::say(&text) } else { output::print(&text)? }
     }
-    Ok(match document.verdict {
-        Some(VerdictWord::NotMet) => Exit::NotMet,
-        Some(VerdictWord::Undecided | VerdictWord::Invalid) => Exit::NoEvidence,
-        _ => Exit::Done,
-    })
+    Ok(Exit::of_word(document.verdict))
 }
 
 fn requests(args: &Args, names: &Names) -> Result<Vec<Request>, Failure> {

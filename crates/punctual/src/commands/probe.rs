@@ -5,7 +5,7 @@ pub mod target;
 
 use super::pairs;
 use super::trace::{ending, wait, watch};
-use crate::exit::{Ending, Exit, Failure};
+use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::BundleWriter;
 use punctual_bundle::recording::Keeps;
@@ -149,7 +149,8 @@ pub fn run(args: Args) -> Ending {
     let outcome =
         wait(args.duration, args.quiet, &recording, command.as_mut(), &interrupts, &goes_on);
     let done = recording.stop()?;
-    let (exit, _) = ending::close(writer, done, outcome, &args.limit)?;
+    let command = command.and_then(Command::ended);
+    let closed = ending::close(writer, done, outcome, command, &args.limit)?;
     let answer = pairs::run(pairs::Args::aside(
         directory.clone(),
         args.limit,
@@ -159,11 +160,9 @@ pub fn run(args: Args) -> Ending {
     ))?;
     let directory = shown(&directory);
     output::say(&format!("\nbundle    {directory}\nreport    punctual report {directory}\n"));
-    match (exit, answer, command.and_then(Command::ended)) {
-        (Exit::Done, Exit::Done, Some(ended)) if ended.code != 0 => {
-            std::process::exit(ended.code.into())
-        }
-        (Exit::Done, exit, _) | (exit, _, _) => Ok(exit),
+    match (closed.verdict.exit(), answer) {
+        (Exit::Done, answer) if answer != Exit::Done => Ok(answer),
+        _ => exit::of_code(Exit::with_command(&closed.verdict, command)),
     }
 }
 

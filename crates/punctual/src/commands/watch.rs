@@ -3,7 +3,7 @@
 use super::bundle::{open, show_options_of};
 use crate::exit::{Ending, Exit};
 use crate::output;
-use punctual_bundle::Bundle;
+use punctual_bundle::{Bundle, writer};
 use punctual_core::Nanos;
 use punctual_report::terminal::{self, RunState};
 use std::io::{self, IsTerminal};
@@ -49,7 +49,7 @@ pub fn run(args: Args) -> Ending {
         let state = state(&bundle);
         let text = terminal::watched(&bundle, &state, &show_options_of(&bundle));
         drawn = draw(&text, drawn)?;
-        if args.once || matches!(state, RunState::Ended(_)) {
+        if args.once || matches!(state, RunState::Ended(_) | RunState::Killed) {
             return Ok(Exit::Done);
         }
         std::thread::sleep(args.interval.to_std());
@@ -62,13 +62,13 @@ fn draw(text: &str, before: usize) -> Result<usize, crate::exit::Failure> {
     let stdout = io::stdout();
     let size = stdout.is_terminal().then(|| output::terminal_size(&stdout)).flatten();
     let Some((_, height)) = size else {
-        output::print(text)?;
+        output::print_to_reader(text)?;
         return Ok(0);
     };
     let lines: Vec<&str> = text.lines().take(height.saturating_sub(1)).collect();
     let back = if before > 0 { format!("\u{1b}[{before}A") } else { String::new() };
     let body: String = lines.iter().map(|line| format!("{line}\u{1b}[K\n")).collect();
-    output::print(&format!("{back}\r{body}\u{1b}[J"))?;
+    output::print_to_reader(&format!("{back}\r{body}\u{1b}[J"))?;
     Ok(lines.len())
 }
 
@@ -78,8 +78,11 @@ fn state(bundle: &Bundle) -> RunState {
         return RunState::Ended(ending.outcome.clone());
     }
     // Of a run that was continued, the last part is written.
-    match last_saved(bundle.parts.last().unwrap_or(&bundle.directory)) {
+    let part = bundle.parts.last().unwrap_or(&bundle.directory);
+    match last_saved(part) {
         Some(ago) if ago < SILENT => RunState::GoesOn(Nanos(ago.as_nanos() as i64)),
+        // Whoever writes it holds its lock.
+        _ if writer::lock(part).is_ok() => RunState::Killed,
         Some(ago) => {
             RunState::Silent(Some(Nanos(i64::try_from(ago.as_nanos()).unwrap_or(i64::MAX))))
         }

@@ -1,41 +1,37 @@
-//! Verdicts as JUnit XML: a suite a phase, a case a requirement, and one for each proof of validity
-//! that fails. Not met is a failure; undecided and invalid are errors, as the test could not be
-//! carried out.
+//! Verdicts as JUnit XML: a suite a phase, and one for the run where something is to be said of it;
+//! a case a requirement, and one for each other reason that stands against the verdict. Not met is
+//! a failure; undecided, invalid and failed are errors, as the test could not be carried out.
 
 pub(super) mod document;
 
+use super::cases::{Case, CaseResult, cases};
 use crate::sentence::of_gate;
 use document::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 use punctual_analyze::validity::RUN;
 use punctual_bundle::comparison::Comparison;
-use punctual_bundle::summary::{
-    Proof, ProofOutcome, RequirementSummary, SeriesSummary, VerdictWord,
-};
+use punctual_bundle::summary::{Summary, VerdictWord};
 use punctual_bundle::{Bundle, Timebase};
 use std::io::{self, Write};
 
-/// The report. Without requirements it has no case, with a note if there are figures.
+/// The report. Where nothing is required and nothing failed it has no case.
 pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
-    let summary = punctual_analyze::summarize(bundle);
+    write_summary(&punctual_analyze::summarize(bundle), bundle.timebase(), out)
+}
+
+/// The report of a summary.
+pub fn write_summary(summary: &Summary, timebase: Timebase, out: &mut dyn Write) -> io::Result<()> {
     let mut report = Report::new(summary.experiment.as_str());
-    let proofs = summary.validity.iter().flat_map(|validity| &validity.proofs);
-    let failed: Vec<&Proof> = proofs.filter(|proof| proof.outcome == ProofOutcome::Fails).collect();
-    for (number, phase) in summary.phases.iter().enumerate() {
-        let mut suite = suite(&phase.name, bundle.timebase());
-        let own = |proof: &&Proof| {
-            let rest = proof.subject.strip_prefix(&phase.name);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-                || number == 0 && proof.subject == RUN
-        };
-        suite.add_test_cases(failed.iter().copied().filter(own).map(invalid));
-        for series in &phase.series {
-            suite.add_test_cases(
-                series
-                    .requirements
-                    .iter()
-                    .map(|requirement| case(&phase.name, series, requirement)),
-            );
-        }
+    let (of_phases, of_run): (Vec<Case<'_>>, Vec<Case<'_>>) =
+        cases(summary).into_iter().partition(|case| case.phase.is_some());
+    for phase in &summary.phases {
+        let mut suite = suite(&phase.name, timebase);
+        let is_own = |case: &&Case<'_>| case.phase.is_some_and(|of| std::ptr::eq(of, phase));
+        suite.add_test_cases(of_phases.iter().filter(is_own).map(case));
+        report.add_test_suite(suite);
+    }
+    if !of_run.is_empty() {
+        let mut suite = suite(RUN, timebase);
+        suite.add_test_cases(of_run.iter().map(case));
         report.add_test_suite(suite);
     }
     report.serialize(out)
@@ -67,26 +63,22 @@ pub(super) fn suite(name: &str, timebase: Timebase) -> TestSuite {
     suite
 }
 
-/// A proof that fails: the test could not be carried out as requested.
-fn invalid(proof: &Proof) -> TestCase {
-    let message = format!("{}: {}", proof.subject, proof.why);
-    let mut case = TestCase::new(
-        &format!("valid: {}", proof.proof.word()),
-        of_verdict(VerdictWord::Invalid, &message),
-    );
-    case.set_classname(proof.subject.as_str());
-    case
-}
-
-fn case(phase: &str, series: &SeriesSummary, requirement: &RequirementSummary) -> TestCase {
-    let figure = super::lava::figure(requirement, "us")
+fn case(of: &Case<'_>) -> TestCase {
+    let figure = of.requirement.and_then(|(_, stated)| super::lava::figure(stated, "us"));
+    let figure = figure
         .map_or(String::new(), |figure| format!("measured {}", figure.trim_end_matches(" count")));
-    let reason = requirement.reason.clone().unwrap_or_default();
-    let message =
-        [figure, reason].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
-    let mut case =
-        TestCase::new(requirement.requirement.as_str(), of_verdict(requirement.verdict, &message));
-    case.set_classname(format!("{phase}/{}", series.name));
+    let why = match of.requirement {
+        None if of.name.starts_with("valid: ") => format!("{}: {}", of.place, of.why),
+        _ => of.why.clone(),
+    };
+    let parts = [figure.as_str(), &why];
+    let message = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
+    let status = match of.result {
+        CaseResult::Verdict(verdict) => of_verdict(verdict, &message),
+        CaseResult::Failed => status(NonSuccessKind::Error, of.result.word(), &message),
+    };
+    let mut case = TestCase::new(&of.name, status);
+    case.set_classname(of.place.as_str());
     case
 }
 

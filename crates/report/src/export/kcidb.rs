@@ -1,10 +1,10 @@
 //! A submission to KCIDB, the database of kernel test results, in version 5.0 of its schema: a test
-//! for each requirement, for each series without one, and for each proof of validity that fails.
-//! They belong to a build, which is the kernel that ran, unless the origin has submitted one.
+//! for each requirement, for each series without one, and for whatever else stands against the
+//! verdict. They belong to a build, which is the kernel that ran, unless the origin has submitted one.
 
+use super::cases::{Case, CaseResult, cases};
 use crate::format::plain;
-use punctual_analyze::validity::RUN;
-use punctual_bundle::summary::{PhaseSummary, ProofOutcome, SeriesSummary, Summary, VerdictWord};
+use punctual_bundle::summary::{PhaseSummary, SeriesSummary, Summary, VerdictWord};
 use punctual_bundle::{Bundle, Timebase};
 use punctual_core::Requirement;
 use serde_json::{Map, Value, json};
@@ -140,75 +140,74 @@ fn environment_of(environment: &Value, summary: &Summary) -> Value {
 }
 
 fn tests(summary: &Summary, timebase: Timebase) -> Vec<Map<String, Value>> {
-    let proofs = summary.validity.iter().flat_map(|validity| &validity.proofs);
-    let mut tests: Vec<_> = proofs
-        .filter(|proof| proof.outcome == ProofOutcome::Fails)
-        .map(|proof| {
-            let subject = if proof.subject == RUN { "run" } else { proof.subject.as_str() };
-            let path = [summary.experiment.as_str(), "valid", subject, proof.proof.word()];
-            let misc = json!({ "reason": plain(&proof.why) });
-            test(&path, "MISS", &format!("valid: {}: {}", proof.subject, proof.proof.word()), misc)
-        })
-        .collect();
+    let cases = cases(summary);
+    let mut tests: Vec<_> = cases.iter().map(|case| of_case(summary, case, timebase)).collect();
     for phase in &summary.phases {
-        for series in &phase.series {
-            tests.extend(of_series(summary, phase, series, timebase));
-        }
+        let plain = phase.series.iter().filter(|series| series.requirements.is_empty());
+        tests.extend(plain.map(|series| of_series(summary, phase, series, timebase)));
     }
     tests
 }
 
-/// A test for each requirement; without one, the maximum as a figure that nothing decides.
+/// A verdict.
+fn of_case(summary: &Summary, case: &Case<'_>, timebase: Timebase) -> Map<String, Value> {
+    let status = match case.result {
+        CaseResult::Verdict(VerdictWord::Met) => "PASS",
+        CaseResult::Verdict(VerdictWord::NotMet) => "FAIL",
+        // The evidence does not decide, or is not of what was requested.
+        CaseResult::Verdict(VerdictWord::Undecided) | CaseResult::Failed => "ERROR",
+        CaseResult::Verdict(VerdictWord::Invalid) => "MISS",
+    };
+    let reason = (!case.why.is_empty()).then(|| plain(&case.why));
+    let experiment = summary.experiment.as_str();
+    let Some((series, stated)) = case.requirement else {
+        let path = match case.name.strip_prefix("valid: ") {
+            Some(proof) => vec![experiment, "valid", &case.place, proof],
+            None => vec![experiment, &case.place, &case.name],
+        };
+        let comment = match case.name.strip_prefix("valid: ") {
+            Some(proof) => format!("valid: {}: {proof}", case.place),
+            None => format!("{experiment}: {}: {}", case.place, case.name),
+        };
+        return test(&path, status, &comment, json!({ "reason": reason }));
+    };
+    let phase = case.phase.map_or("", |phase| phase.name.as_str());
+    let mut misc = figures(series);
+    misc["timebase"] = json!(timebase.mark());
+    misc["requirement"] = json!(plain(&stated.requirement));
+    misc["reason"] = json!(reason);
+    let path = [experiment, phase, &series.name, &stated.requirement];
+    let comment = format!("{experiment}: {}: {}", case.place, stated.requirement);
+    let mut test = test(&path, status, &comment, misc);
+    // What was not measured as requested has no figure.
+    let figure = stated.figure.filter(|_| stated.verdict != VerdictWord::Invalid);
+    let is_time = stated.requirement.parse::<Requirement>().is_ok_and(|r| r.metric.is_time());
+    insert_number(&mut test, figure, is_time.then_some(timebase));
+    insert_duration(&mut test, case.phase);
+    test
+}
+
+/// A series without a requirement: its maximum as a figure that nothing decides.
 fn of_series(
     summary: &Summary,
     phase: &PhaseSummary,
     series: &SeriesSummary,
     timebase: Timebase,
-) -> Vec<Map<String, Value>> {
-    let base = [summary.experiment.as_str(), &phase.name, &series.name];
-    let named =
-        |what: &str| format!("{}: {}/{}: {what}", summary.experiment, phase.name, series.name);
+) -> Map<String, Value> {
     let mut misc = figures(series);
     misc["timebase"] = json!(timebase.mark());
-    let with = |key: &str, value: &str| {
-        let mut misc = misc.clone();
-        misc[key] = json!(plain(value));
-        misc
-    };
-    let mut made = Vec::new();
-    for requirement in &series.requirements {
-        let status = match requirement.verdict {
-            VerdictWord::Met => "PASS",
-            VerdictWord::NotMet => "FAIL",
-            // The evidence does not decide, or is not of what was requested.
-            VerdictWord::Undecided => "ERROR",
-            VerdictWord::Invalid => "MISS",
-        };
-        let mut misc = with("requirement", &requirement.requirement);
-        misc["reason"] = json!(requirement.reason.as_deref().map(plain));
-        let mut path = base.to_vec();
-        path.push(&requirement.requirement);
-        let mut test = test(&path, status, &named(&requirement.requirement), misc);
-        // What was not measured as requested has no figure.
-        let figure = requirement.figure.filter(|_| requirement.verdict != VerdictWord::Invalid);
-        let is_time =
-            requirement.requirement.parse::<Requirement>().is_ok_and(|r| r.metric.is_time());
-        insert_number(&mut test, figure, is_time.then_some(timebase));
-        made.push(test);
+    let path = [summary.experiment.as_str(), &phase.name, &series.name, "max"];
+    let comment = format!("{}: {}/{}: max", summary.experiment, phase.name, series.name);
+    let mut test = test(&path, "DONE", &comment, misc);
+    insert_number(&mut test, series.max.map(|max| max as f64), Some(timebase));
+    insert_duration(&mut test, Some(phase));
+    test
+}
+
+fn insert_duration(test: &mut Map<String, Value>, phase: Option<&PhaseSummary>) {
+    if let Some(nanoseconds) = phase.and_then(|phase| phase.duration) {
+        test.insert("duration".to_owned(), json!(nanoseconds as f64 / 1e9));
     }
-    if made.is_empty() {
-        let mut path = base.to_vec();
-        path.push("max");
-        let mut test = test(&path, "DONE", &named("max"), misc.clone());
-        insert_number(&mut test, series.max.map(|max| max as f64), Some(timebase));
-        made.push(test);
-    }
-    if let Some(nanoseconds) = phase.duration {
-        for test in &mut made {
-            test.insert("duration".to_owned(), json!(nanoseconds as f64 / 1e9));
-        }
-    }
-    made
 }
 
 /// No figure travels without its count, and what was lost.

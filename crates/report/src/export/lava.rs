@@ -1,39 +1,41 @@
 //! Verdicts for LAVA: one line a requirement, `name pass|fail value unit`; `name unknown` where the
 //! evidence does not decide, so that nothing undecided looks like a pass. What is invalid is `name
-//! fail` without a figure, as is each proof that fails; a line that begins with `#` says why.
+//! fail` without a figure, as is each proof that fails and whatever else failed; a line that begins
+//! with `#` says why.
 
+use super::cases::{Case, CaseResult, cases};
 use crate::format::plain;
-use punctual_bundle::Bundle;
-use punctual_bundle::summary::{ProofOutcome, RequirementSummary, VerdictWord};
+use punctual_bundle::summary::{RequirementSummary, Summary, VerdictWord};
+use punctual_bundle::{Bundle, Timebase};
 use punctual_core::Requirement;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Every requirement of every series.
+/// Every requirement of every series, and what else stands against the verdict.
 pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
+    write_summary(&punctual_analyze::summarize(bundle), bundle.timebase(), out)
+}
+
+/// Those of a summary.
+pub fn write_summary(summary: &Summary, timebase: Timebase, out: &mut dyn Write) -> io::Result<()> {
     let mut given: BTreeMap<String, u32> = BTreeMap::new();
     // LAVA's units are one word: `virtual-us`.
-    let unit = bundle.timebase().unit("us").replace(' ', "-");
-    let summary = punctual_analyze::summarize(bundle);
-    let proofs = summary.validity.iter().flat_map(|validity| &validity.proofs);
-    for proof in proofs.filter(|proof| proof.outcome == ProofOutcome::Fails) {
-        let name = once(&mut given, id(&format!("valid-{}-{}", proof.subject, proof.proof.word())));
-        writeln!(out, "# {name}: {}\n{name} fail", comment(&proof.why))?;
-    }
-    for phase in summary.phases {
-        for series in &phase.series {
-            for requirement in &series.requirements {
-                let name = once(
-                    &mut given,
-                    id(&format!("{}-{}-{}", phase.name, series.name, requirement.requirement)),
-                );
-                if requirement.verdict == VerdictWord::Invalid {
-                    let why = requirement.reason.as_deref().unwrap_or_default();
-                    writeln!(out, "# {name}: invalid: {}", comment(why))?;
-                }
-                writeln!(out, "{name} {}", result(requirement, &unit))?;
+    let unit = timebase.unit("us").replace(' ', "-");
+    for case in cases(summary) {
+        // A proof's name has its subject before what is proved.
+        let name = match case.name.strip_prefix("valid: ") {
+            Some(proof) => format!("valid-{}-{proof}", case.place),
+            None => format!("{}-{}", case.place, case.name),
+        };
+        let name = once(&mut given, id(&name));
+        match (case.requirement, case.result) {
+            (Some(_), CaseResult::Verdict(VerdictWord::Invalid)) => {
+                writeln!(out, "# {name}: invalid: {}", comment(&case.why))?;
             }
+            (None, _) => writeln!(out, "# {name}: {}", comment(&case.why))?,
+            _ => {}
         }
+        writeln!(out, "{name} {}", result(&case, &unit))?;
     }
     Ok(())
 }
@@ -49,15 +51,16 @@ fn once(given: &mut BTreeMap<String, u32>, name: String) -> String {
     if *times > 1 { format!("{name}-{times}") } else { name }
 }
 
-fn result(requirement: &RequirementSummary, unit: &str) -> String {
-    let word = match requirement.verdict {
-        VerdictWord::Met => "pass",
-        VerdictWord::NotMet => "fail",
-        VerdictWord::Undecided => return "unknown".to_owned(),
+fn result(case: &Case<'_>, unit: &str) -> String {
+    let word = match case.result {
+        CaseResult::Verdict(VerdictWord::Met) => "pass",
+        CaseResult::Verdict(VerdictWord::NotMet) => "fail",
+        CaseResult::Verdict(VerdictWord::Undecided) => return "unknown".to_owned(),
         // What was not measured as requested has no figure.
-        VerdictWord::Invalid => return "fail".to_owned(),
+        CaseResult::Verdict(VerdictWord::Invalid) | CaseResult::Failed => return "fail".to_owned(),
     };
-    figure(requirement, unit).map_or(word.to_owned(), |figure| format!("{word} {figure}"))
+    let figure = case.requirement.and_then(|(_, stated)| figure(stated, unit));
+    figure.map_or(word.to_owned(), |figure| format!("{word} {figure}"))
 }
 
 /// The figure that was compared, with its unit: `28.543 us`, `10 count`. `unit` is that of times.

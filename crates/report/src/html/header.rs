@@ -7,14 +7,17 @@ use super::gather::{Content, Line};
 use super::table::{Cell, Column, Table, class};
 use super::text::{clip, instant, name};
 use crate::format::{count, duration, micros_f64, span};
+use crate::sentence;
+use crate::sentence::verdict::of_reason;
 use crate::tables::{self, requirements, verdict_words};
 use punctual_bundle::summary::{
-    Proof, ProofOutcome, RequirementSummary, ValidityWord, VerdictWord,
+    PhaseSummary, Proof, ProofOutcome, RequirementSummary, SeriesSummary, ValidityWord, VerdictWord,
 };
-use punctual_bundle::{Completeness, Outcome};
+use punctual_bundle::{Completeness, Exit, Outcome, Reason, Verdict};
 use punctual_core::Nanos;
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::HashMap;
 
 /// Sentences about requirements in the banner; the rest is in the table.
 const MAX_SENTENCES: usize = 12;
@@ -88,7 +91,7 @@ pub fn header(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Header {
         title,
         facts,
         key_figures: key_figures(inputs, content),
-        banner: banner(content),
+        banner: banner(inputs, content),
         bundles,
     }
 }
@@ -349,59 +352,129 @@ fn highest_percentile<'a, 'b>(lines: &'a [Line<'b>]) -> Option<(&'a str, i64, &'
     highest.max_by_key(|(ns, _)| *ns).map(|(ns, line)| (key, ns, line))
 }
 
-fn banner(content: &Content<'_>) -> Option<Banner> {
-    let all: Vec<(&Line<'_>, &RequirementSummary)> = content
-        .lines
-        .iter()
-        .flat_map(|line| line.summary.requirements.iter().map(move |r| (line, r)))
-        .collect();
-    let number = |word: VerdictWord| all.iter().filter(|(_, r)| r.verdict == word).count();
-    let (met, not_met, undecided) =
-        (number(VerdictWord::Met), number(VerdictWord::NotMet), number(VerdictWord::Undecided));
-    let invalid = number(VerdictWord::Invalid);
-    let worst = VerdictWord::gravest(all.iter().map(|(_, r)| r.verdict))?;
-    let of = all.len();
-    let headline = match worst {
-        VerdictWord::Met if of == 1 => "The requirement is met".to_owned(),
-        VerdictWord::Met => format!("All {of} requirements are met"),
-        VerdictWord::NotMet if invalid > 0 => {
-            format!(
-                "{not_met} of {of} requirements not met, {invalid} not measured as asked (invalid)"
-            )
+/// Every requirement on every series of every bundle, also of those that the page has no room for.
+fn stated<'a>(
+    inputs: &'a [ReportInput<'_>],
+    content: &Content<'_>,
+) -> Vec<(String, &'a RequirementSummary)> {
+    let named: HashMap<*const SeriesSummary, &str> =
+        content.lines.iter().map(|line| (std::ptr::from_ref(line.summary), &*line.full)).collect();
+    let mut all = Vec::new();
+    for (input, label) in inputs.iter().zip(&content.labels) {
+        for phase in &input.summary.phases {
+            for series in &phase.series {
+                let known = named.get(&std::ptr::from_ref(series)).map(|name| (*name).to_owned());
+                let full = || format!("{label}: {}/{}", name(&phase.name), name(&series.name));
+                let full = known.unwrap_or_else(full);
+                all.extend(series.requirements.iter().map(|stated| (full.clone(), stated)));
+            }
         }
-        VerdictWord::NotMet => format!("{not_met} of {of} requirements not met"),
-        VerdictWord::Invalid => {
-            format!("Invalid: {invalid} of {of} requirements were not measured as requested")
-        }
-        VerdictWord::Undecided => {
-            format!("{undecided} of {of} requirements cannot be decided, {met} met")
-        }
-    };
-    let open: Vec<_> = all.iter().filter(|(_, r)| r.verdict != VerdictWord::Met).copied().collect();
-    let sentences = sentences(&open);
+    }
+    all
+}
+
+/// The verdict of all bundles together: the gravest.
+fn banner(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Option<Banner> {
+    let verdicts = || inputs.iter().map(|input| &input.summary.verdict);
+    let asked = verdicts().any(|verdict| verdict.word.is_some());
+    let all = stated(inputs, content);
+    let reasons = verdicts().flat_map(Verdict::against).cloned().collect();
+    let mut verdict = Verdict::of(reasons, asked);
+    let words = verdicts().filter_map(|verdict| verdict.word).chain(verdict.word);
+    verdict.word = VerdictWord::gravest(words);
+    if !asked && verdict.exit() == Exit::Done {
+        return None;
+    }
+    let mut sentences = sentences(
+        &all.iter().filter(|(_, stated)| stated.verdict != VerdictWord::Met).collect::<Vec<_>>(),
+    );
+    for (input, label) in inputs.iter().zip(&content.labels) {
+        let known = |reason: &&Reason| !is_in(reason, &input.summary.phases);
+        let of_bundle = input.summary.verdict.against().filter(known).map(|reason| {
+            let text = clip(&of_reason(reason), 400);
+            if inputs.len() > 1 { format!("{label}: {text}") } else { text }
+        });
+        sentences.extend(of_bundle);
+    }
     let more = sentences.len().saturating_sub(MAX_SENTENCES);
+    let tone = sentence::verdict::tone(&verdict);
     Some(Banner {
-        class: class(worst.into()),
-        mark: verdict_words(worst).0,
-        headline,
+        class: class(tone),
+        mark: match (verdict.word, tone) {
+            (None | Some(VerdictWord::Met), tables::Tone::Good) => {
+                verdict_words(VerdictWord::Met).0
+            }
+            (None | Some(VerdictWord::Met), _) => "!",
+            (Some(word), _) => verdict_words(word).0,
+        },
+        headline: headline(&verdict, &all),
         sentences: sentences.into_iter().take(MAX_SENTENCES).collect(),
         more,
     })
 }
 
+/// Whether a table of requirements shows it.
+fn is_in(reason: &Reason, phases: &[PhaseSummary]) -> bool {
+    let Reason::Requirement { place, requirement, verdict, .. } = reason else { return false };
+    phases.iter().any(|phase| {
+        phase.series.iter().any(|series| {
+            *place == format!("{}/{}", phase.name, series.name)
+                && series
+                    .requirements
+                    .iter()
+                    .any(|held| held.requirement == *requirement && held.verdict == *verdict)
+        })
+    })
+}
+
+/// What became of the requirements, with their numbers where there are several.
+fn headline(verdict: &Verdict, all: &[(String, &RequirementSummary)]) -> String {
+    let number = |word: VerdictWord| all.iter().filter(|(_, held)| held.verdict == word).count();
+    let [met, not_met, undecided, invalid] =
+        [VerdictWord::Met, VerdictWord::NotMet, VerdictWord::Undecided, VerdictWord::Invalid]
+            .map(number);
+    let of = all.len();
+    match verdict.word {
+        None if verdict.exit() == Exit::Failed => "The run failed".to_owned(),
+        None => "The evidence cannot be used".to_owned(),
+        Some(VerdictWord::Met) if of == 1 => "The requirement is met".to_owned(),
+        Some(VerdictWord::Met) if of == 0 => "What was required is met".to_owned(),
+        Some(VerdictWord::Met) => format!("All {of} requirements are met"),
+        Some(VerdictWord::NotMet) if not_met == 0 => "Not met".to_owned(),
+        Some(VerdictWord::NotMet) if invalid > 0 => {
+            format!(
+                "{not_met} of {of} requirements not met, {invalid} not measured as asked (invalid)"
+            )
+        }
+        Some(VerdictWord::NotMet) => format!("{not_met} of {of} requirements not met"),
+        Some(VerdictWord::Invalid) if invalid == 0 => {
+            "Invalid: it was not measured as requested".to_owned()
+        }
+        Some(VerdictWord::Invalid) => {
+            format!("Invalid: {invalid} of {of} requirements were not measured as requested")
+        }
+        Some(VerdictWord::Undecided) if undecided == 0 => {
+            "It cannot be decided whether every requirement is met".to_owned()
+        }
+        Some(VerdictWord::Undecided) => {
+            format!("{undecided} of {of} requirements cannot be decided, {met} met")
+        }
+    }
+}
+
 /// A sentence for each requirement that is not met or not decided, with the series and their
 /// figures.
-fn sentences(open: &[(&Line<'_>, &RequirementSummary)]) -> Vec<String> {
+fn sentences(open: &[&(String, &RequirementSummary)]) -> Vec<String> {
     let mut kinds: Vec<(String, Vec<String>)> = Vec::new();
-    for (line, r) in open {
+    for (full, r) in open {
         let reason =
             r.reason.as_ref().map(|why| format!(" ({})", clip(why, 300))).unwrap_or_default();
         let kind = format!("{} {}{reason}", name(&r.requirement), verdict_words(r.verdict).1);
         let place = match r.figure {
             Some(_) => {
-                format!("{} ({})", line.full, Cell::from(requirements::measured_value(r)).text)
+                format!("{full} ({})", Cell::from(requirements::measured_value(r)).text)
             }
-            None => line.full.clone(),
+            None => full.clone(),
         };
         match kinds.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, places)) => places.push(place),
@@ -418,7 +491,7 @@ fn sentences(open: &[(&Line<'_>, &RequirementSummary)]) -> Vec<String> {
 
 /// One row for each bundle.
 fn bundle_table(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Table {
-    let stated = inputs.iter().any(|input| input.summary.verdict.is_some());
+    let stated = inputs.iter().any(|input| input.summary.verdict.word.is_some());
     let same_experiment =
         inputs.iter().all(|input| input.summary.experiment == inputs[0].summary.experiment);
     let mut columns = vec![
@@ -456,7 +529,7 @@ fn bundle_table(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Table {
         };
         let samples = of_bundle().map(|line| line.summary.count).fold(0u64, u64::saturating_add);
         let worst = of_bundle().filter_map(|line| line.summary.max).max();
-        let verdict_of = match input.summary.verdict {
+        let verdict_of = match input.summary.verdict.word {
             Some(word) => tables::Cell::from(word).into(),
             None => Cell::missing("none"),
         };

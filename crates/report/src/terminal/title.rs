@@ -2,12 +2,15 @@
 //! is.
 
 use super::paint::{Page, Tone};
-use crate::format;
-use punctual_bundle::Outcome;
+use crate::{format, sentence};
 use punctual_bundle::summary::{Proof, ProofOutcome, Summary, ValidityWord, VerdictWord};
+use punctual_bundle::verdict::FailedPart;
+use punctual_bundle::{Outcome, Reason, Verdict};
 
 /// Proofs beyond this are only counted.
 const PROOFS: usize = 4;
+/// Reasons beside the requirements that are shown; the rest is counted.
+const REASONS: usize = 4;
 
 pub fn write(out: &mut Page, summary: &Summary) {
     name(out, summary);
@@ -32,9 +35,8 @@ pub fn write(out: &mut Page, summary: &Summary) {
     for (tone, text) in validity(summary) {
         out.paragraph("", "", tone, &text);
     }
-    if let Some(verdict) = summary.verdict {
-        let (tone, text) = overall(verdict);
-        out.paragraph("", "", tone, text);
+    if let Some(text) = overall(&summary.verdict) {
+        out.paragraph("", "", sentence::verdict::tone(&summary.verdict), &text);
     }
 }
 
@@ -119,15 +121,32 @@ fn validity(summary: &Summary) -> Vec<(Tone, String)> {
     lines
 }
 
-fn overall(verdict: VerdictWord) -> (Tone, &'static str) {
-    match verdict {
-        VerdictWord::Met => (Tone::Good, "all requirements are met"),
-        VerdictWord::NotMet => (Tone::Bad, "A REQUIREMENT IS NOT MET"),
-        VerdictWord::Undecided => {
-            (Tone::Uncertain, "the evidence does not decide every requirement")
+/// The verdict, and what of its reasons stands neither above nor in the tables below.
+fn overall(verdict: &Verdict) -> Option<String> {
+    let word = match verdict.word {
+        None => None,
+        Some(VerdictWord::Met) => Some("all requirements are met"),
+        Some(VerdictWord::NotMet) => Some("A REQUIREMENT IS NOT MET"),
+        Some(VerdictWord::Undecided) => Some("the evidence does not decide every requirement"),
+        Some(VerdictWord::Invalid) => {
+            Some("NO VERDICT: the requirements were not measured as requested")
         }
-        VerdictWord::Invalid => {
-            (Tone::Bad, "NO VERDICT: the requirements were not measured as requested")
-        }
-    }
+    };
+    let is_above = |reason: &&Reason| match reason {
+        Reason::NotAsAsked { .. } | Reason::CutOff { .. } => true,
+        Reason::Failed { part, .. } => *part == FailedPart::Run,
+        _ => false,
+    };
+    let reasons = sentence::verdict::beside_requirements(verdict);
+    let mut reasons: Vec<String> =
+        reasons.filter(|reason| !is_above(reason)).map(sentence::verdict::of_reason).collect();
+    let more = reasons.len().saturating_sub(REASONS);
+    reasons.truncate(REASONS);
+    reasons.extend((more > 0).then(|| format!("and {more} more (punctual show --json)")));
+    let reasons = (!reasons.is_empty()).then(|| reasons.join("; "));
+    let text = match (word, reasons) {
+        (Some(word), Some(reasons)) => format!("{word}: {reasons}"),
+        (word, reasons) => reasons.or(word.map(str::to_owned))?,
+    };
+    Some(format::plain(&text))
 }

@@ -16,6 +16,8 @@ pub enum RunState {
     GoesOn(Nanos),
     /// It has no ending, and has saved nothing for so long.
     Silent(Option<Nanos>),
+    /// It has no ending, and nobody writes it any more.
+    Killed,
     /// It has ended.
     Ended(Outcome),
 }
@@ -71,6 +73,9 @@ fn describe(bundle: &Bundle, state: &RunState) -> String {
             duration(*ago)
         ),
         RunState::Silent(None) => format!("started {since} UTC; nothing saved yet"),
+        RunState::Killed => format!(
+            "began {since} UTC; KILLED: it has no recorded end, and nobody writes it any more"
+        ),
         RunState::Ended(outcome) => format!("{}; began {since} UTC", plain(&outcome.to_string())),
     }
 }

@@ -158,6 +158,8 @@ fn phase(writer: &BundleWriter, recipe: &Recipe, number: usize, name: &str, load
         loads: if load == Load::Idle { Vec::new() } else { loads.iter().map(load_meta).collect() },
         measures: Vec::new(),
         evidence: Fact::NotAsked,
+        without_series: Vec::new(),
+        left_out: Vec::new(),
         cpu_load: Fact::Known(CpuLoad {
             all: shares(0),
             cpus: (0..recipe.cpus).map(|k| (k, shares(k))).collect(),

@@ -38,6 +38,7 @@ pub struct Attachment {
     pub(super) writer: BundleWriter,
     pub(super) phase: PhaseMeta,
     pub(super) findings: Vec<Finding>,
+    pub(super) unwritten: Vec<String>,
     pub(super) cycles: Cycles,
     pub(super) command: Option<Command>,
     flight: Option<Flight>,
@@ -87,6 +88,7 @@ impl Attachment {
             writer,
             phase,
             findings: Vec::new(),
+            unwritten: Vec::new(),
             cycles,
             command: None,
             flight,
@@ -138,7 +140,8 @@ impl Attachment {
             if over || stopped.is_some() || interrupts.end_requested() {
                 outcome = match stopped {
                     Some((series, latency)) => {
-                        Outcome::StoppedAbove { series, latency: latency.ns() }
+                        let limit = self.cycles.options().stop_above.map(Nanos::ns);
+                        Outcome::StoppedAbove { series, latency: latency.ns(), limit, seq: None }
                     }
                     None if over => Outcome::Completed,
                     None => Outcome::Interrupted,
@@ -224,12 +227,10 @@ impl Attachment {
                 mapping::cpu_load(first, &now).map_or(Fact::NotAsked, Fact::Known);
         }
         self.phase.measures = self.cycles.measures().collect();
-        self.findings.extend(
-            self.writer
-                .write_phase(0, &self.phase)
-                .err()
-                .map(|why| cycles::incomplete(PHASE, &why)),
-        );
+        if let Err(why) = self.writer.write_phase(0, &self.phase) {
+            self.findings.push(cycles::incomplete(PHASE, &why));
+            self.unwritten.push(why.to_string());
+        }
     }
 }
 

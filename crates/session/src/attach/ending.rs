@@ -1,14 +1,14 @@
 //! The end: figures, what was inferred, the bundle's last files, the exit code.
 
 use super::attachment::Attachment;
-use crate::command::{Command, Ended};
+use crate::command::Command;
 use crate::cycles::Cycles;
 use crate::cycles::thread::Thread;
+use crate::end::{self, Ended, Measured};
 use crate::exit::{Exit, Failure};
-use crate::run;
 use punctual_analyze::PhaseView;
-use punctual_bundle::summary::{Summary, VerdictWord};
-use punctual_bundle::{Ending, Outcome, PhaseMeta};
+use punctual_bundle::summary::Summary;
+use punctual_bundle::{Outcome, PhaseMeta};
 use punctual_host::environment::Environment;
 use punctual_host::files::Root;
 
@@ -20,14 +20,10 @@ pub struct Finished {
     pub described: Vec<String>,
     /// What measuring took of the CPUs, in words.
     pub cost: Option<String>,
-    /// How the command ends.
-    pub exit: Exit,
+    /// The exit code: a verdict's, or that of the command that was measured.
+    pub code: u8,
     /// Why there are no figures, where no thread has cycles.
     pub none: Option<String>,
-    /// How the command that was measured ended.
-    pub command: Option<Ended>,
-    /// Whether something was required.
-    pub required: bool,
     /// What could not be written at the very end.
     pub trouble: Option<Failure>,
     phase: PhaseMeta,
@@ -52,34 +48,23 @@ pub fn end(mut attachment: Attachment, outcome: Outcome) -> Finished {
     let command = attachment.command.take().and_then(Command::ended);
     if let Ok(Some(mut environment)) = attachment.writer.document::<Environment>("environment") {
         environment.close(&Root::system());
-        let _ = attachment.writer.write_document("environment", &environment);
+        let written = attachment.writer.write_document("environment", &environment);
+        attachment.unwritten.extend(written.err().map(|why| why.to_string()));
     }
-    let Attachment { writer, phase, cycles, findings, .. } = attachment;
+    let Attachment { mut writer, mut phase, cycles, findings, mut unwritten, .. } = attachment;
     let cost = cycles.cost();
-    let mut manifest = writer.manifest().clone();
-    let required = !cycles.options().requirements.is_empty();
+    writer.set_command(command);
+    phase.without_series = cycles.without_series();
+    phase.left_out = cycles.left_out().into_iter().collect();
+    unwritten.extend(cycles.unwritten());
+    unwritten.extend(writer.write_phase(0, &phase).err().map(|why| why.to_string()));
     let outcome = none.as_ref().map_or(outcome, |why| Outcome::Failed { why: why.clone() });
-    let mut ending = Ending { at: jiff::Timestamp::now(), outcome, exit_code: 0 };
-    manifest.ending = Some(ending.clone());
     let views = [view(&phase, &cycles)];
-    let mut summary = punctual_analyze::summarize_run(&manifest, &views, &findings, &[], None);
-    let exit = exit_of(&ending.outcome, &summary, required, none.is_some());
-    ending.exit_code = exit as u8;
-    summary.ending = Some(ending.clone());
-    let trouble = writer.finish(&summary, ending).err().map(Failure::failed);
+    let measured = Measured { phases: &views, found: &findings, recorded: None, unwritten };
+    let Ended { summary, trouble, .. } = end::end(writer, outcome, measured);
+    let code = Exit::with_command(&summary.verdict, command);
     let described = cycles.threads().filter_map(Thread::describe);
     let described =
         described.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
-    Finished { summary, described, cost, exit, none, command, required, trouble, phase, cycles }
-}
-
-/// How the command ends. `none`: there are no cycles.
-pub fn exit_of(outcome: &Outcome, summary: &Summary, required: bool, none: bool) -> Exit {
-    match run::exit_of(outcome, summary) {
-        _ if none && required => Exit::NoEvidence,
-        _ if none => Exit::Failed,
-        Exit::NotMet if !required || summary.verdict != Some(VerdictWord::NotMet) => Exit::Done,
-        Exit::NoEvidence if !required => Exit::Done,
-        exit => exit,
-    }
+    Finished { summary, described, cost, code, none, trouble, phase, cycles }
 }

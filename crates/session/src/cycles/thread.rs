@@ -469,11 +469,15 @@ impl Thread {
         })
     }
 
+    /// What could not be written of it.
+    pub fn unwritten(&self) -> Option<&BundleError> {
+        self.cyclic()?.series.iter().find_map(|series| series.kept.trouble.as_ref())
+    }
+
     /// What a reader must know of it.
     pub fn findings(&self, calls: &CallNames) -> Vec<Finding> {
         match &self.state {
             State::Cyclic(cyclic) => {
-                let trouble = cyclic.series.iter().find_map(|series| series.kept.trouble.as_ref());
                 let subject = format!("{}/{}", self.phase, cyclic.label);
                 let missed = (self.beyond > 0).then(|| {
                     let deadline = cyclic.deadline.unwrap_or_default();
@@ -485,7 +489,7 @@ impl Thread {
                 });
                 let callers =
                     self.worst_cycles.finding(&format!("{}/{}", self.phase, cyclic.label));
-                trouble
+                self.unwritten()
                     .map(|why| findings::incomplete(&self.phase, why))
                     .into_iter()
                     .chain(missed)

@@ -75,7 +75,7 @@ impl Collecting {
                     .into_iter()
                     .for_each(|l| l.ended(how, *success, *then, now));
             }
-            Event::NotStarted { .. } | Event::AllEnded { .. } => {}
+            Event::NotStarted { .. } | Event::Lost { .. } | Event::AllEnded { .. } => {}
         }
     }
 

@@ -19,7 +19,7 @@ use punctual_bundle::lines;
 use punctual_bundle::load::CpuLoad;
 use punctual_bundle::meta::{DETAIL_KEPT, LoadMeta, NEWEST};
 use punctual_bundle::{Outcome, PhaseMeta};
-use punctual_core::{Clock, CpuSet, Fact, Finding, Nanos, Severity};
+use punctual_core::{Clock, CpuSet, Fact, Nanos};
 use punctual_host::cpu_time::CpuTimes;
 use punctual_host::files::Root;
 use punctual_measure::load::{Event, OnExit};
@@ -28,6 +28,7 @@ use punctual_measure::sink::SampleSource;
 use punctual_measure::stop::Stop;
 use punctual_plan::limits::MAX_SEED_DELAY;
 use punctual_plan::{PhasePlan, Workload};
+use punctual_report::format::counted;
 use punctual_sys::clock;
 use std::sync::Arc;
 use std::time::Duration;
@@ -165,14 +166,13 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         self.evidence.before_stop(&self.files, &current.measures);
         let stopped = self.stop_threads(current);
         self.stop_programs(current);
-        if let Ok(Some(Outcome::StoppedAbove { series, latency })) = &outcome {
-            let limits = self.phase.measures.iter().filter_map(|measure| measure.stop_above);
-            let limit = limits.filter(|limit| limit.ns() < *latency).max().unwrap_or_default();
+        if let Ok(Some(Outcome::StoppedAbove { series, latency, limit, .. })) = &outcome {
+            let limit = Nanos(limit.unwrap_or_default());
             self.companions(|companion| companion.stopped_above(series, Nanos(*latency), limit));
         }
         self.companions(|companion| companion.end_phase(current));
-        // The last events are not judged any more, but say whether the loads were there.
-        let _ = self.load_events(&mut current.programs);
+        // A load that failed until now failed within the phase.
+        let last = self.load_events(&mut current.programs);
         let programs = current.programs.iter().map(ProgramRun::evidence).collect();
         let partition = self.run.partition.as_ref();
         let collected =
@@ -182,8 +182,9 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         current.meta.duration =
             Some(Nanos(clock::monotonic().ns() - current.meta.started_monotonic));
         self.close(current);
-        let (outcome, (), ()) = (outcome?, stopped?, ended?);
-        Ok(outcome)
+        let (outcome, (), last, of_end) = (outcome?, stopped?, last?, ended?);
+        let failed = |of: &Outcome| of.is_failure();
+        Ok(outcome.or(last.filter(failed)).or(of_end.filter(failed)))
     }
 
     fn measure(&mut self, current: &mut PhaseRun) -> Step {
@@ -333,8 +334,13 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
     /// What the loads and programs did; an outcome when one of them ends the run.
     fn load_events(&mut self, programs: &mut [ProgramRun]) -> Step {
         let Some(guard) = self.run.guard.as_mut() else { return Ok(None) };
+        let events = guard.events().map_err(|why| why.to_string())?;
+        self.take_events(events, programs)
+    }
+
+    fn take_events(&mut self, events: Vec<Event>, programs: &mut [ProgramRun]) -> Step {
         let mut outcome = None;
-        for event in guard.events().map_err(|why| why.to_string())? {
+        for event in events {
             self.evidence.load_event(&event);
             programs.iter_mut().try_for_each(|program| program.take_event(&event))?;
             match event {
@@ -352,8 +358,17 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                         outcome.get_or_insert(Outcome::StoppedByLoad {
                             load: tally.name.clone(),
                             how,
+                            success: Some(success),
                         });
                     }
+                }
+                Event::Lost { events } => {
+                    return Err(format!(
+                        "{} of loads were lost, because punctual was stopped: what the loads did \
+                         is unknown",
+                        counted(events, "event")
+                    )
+                    .into());
                 }
                 Event::AllEnded { .. } => {}
             }
@@ -397,7 +412,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                 next_refresh = now + refresh;
             }
             if let Some((series, latency)) = above {
-                return Ok(Some(Outcome::StoppedAbove { series, latency: latency.ns() }));
+                return Ok(Some(self.stopped_above(series, latency, None)));
             }
             if let Some(outcome) = self.ends(current)? {
                 return Ok(Some(outcome));
@@ -406,6 +421,13 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                 return Ok(None);
             }
         }
+    }
+
+    /// A sample ended the run: with the limit that it exceeds.
+    fn stopped_above(&self, series: String, latency: Nanos, seq: Option<u64>) -> Outcome {
+        let limits = self.phase.measures.iter().filter_map(|measure| measure.stop_above);
+        let limit = limits.filter(|limit| *limit < latency).max().map(Nanos::ns);
+        Outcome::StoppedAbove { series, latency: latency.ns(), limit, seq }
     }
 
     fn companions(&mut self, step: impl FnMut(&mut Box<dyn Companion>)) {
@@ -421,9 +443,10 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         if let Some(series) =
             self.stop.tripped_by().and_then(|number| current.series.get(number as usize))
         {
-            let latency = series.state.data.max.map_or(0, Nanos::ns);
+            let latency = series.state.data.max.unwrap_or_default();
+            let seq = series.state.data.worst.first().map(|sample| sample.seq);
             let series = format!("{}/{}", self.phase.name, series.meta.name);
-            return Ok(Some(Outcome::StoppedAbove { series, latency }));
+            return Ok(Some(self.stopped_above(series, latency, seq)));
         }
         if self.run.interrupts.end_requested() {
             return Ok(Some(Outcome::Interrupted));
@@ -511,13 +534,14 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
     }
 
-    fn end_loads(&mut self, current: &mut PhaseRun) -> Result<(), String> {
+    fn end_loads(&mut self, current: &mut PhaseRun) -> Step {
         if self.phase.loads.is_empty() && current.programs.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         self.wait_for_programs(current);
-        let Some(guard) = self.run.guard.as_mut() else { return Ok(()) };
-        guard.end_loads().map(drop).map_err(|why| why.to_string())
+        let Some(guard) = self.run.guard.as_mut() else { return Ok(None) };
+        let last = guard.end_loads().map_err(|why| why.to_string())?;
+        self.take_events(last, &mut current.programs)
     }
 
     /// The last word on the phase: its load, its loads, and what its files met.
@@ -537,16 +561,17 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             (load.starts, load.failures) = (tally.starts, tally.failures);
         }
         self.list_measures(current);
+        for program in &current.programs {
+            current.meta.without_series.extend(program.cycles.without_series());
+            current.meta.left_out.extend(program.cycles.left_out());
+        }
         let trouble = current.series.iter_mut().find_map(|series| series.trouble.take());
         let written = self.run.writer.write_phase(self.index, &current.meta);
-        self.run.findings.extend(trouble.or(written.err()).map(|trouble| {
-            let message = "the bundle is incomplete: not everything could be written";
-            Finding::new("bundle-incomplete", Severity::Bad, &*self.phase.name, message)
-                .evidence(trouble.to_string())
-                .remedy(
-                    "the figures shown at the end are complete; run again with --output on a file \
-                     system with free space",
-                )
-        }));
+        if let Some(trouble) = trouble.or(written.err()) {
+            self.run.findings.push(cycles::incomplete(&self.phase.name, &trouble));
+            self.run.unwritten.push(trouble.to_string());
+        }
+        let of_programs = current.programs.iter().flat_map(|program| program.cycles.unwritten());
+        self.run.unwritten.extend(of_programs);
     }
 }

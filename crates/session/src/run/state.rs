@@ -17,6 +17,8 @@ pub struct Run<'a> {
     pub writer: BundleWriter,
     /// The findings so far.
     pub findings: Vec<Finding>,
+    /// What could not be written.
+    pub unwritten: Vec<String>,
     /// The loads' guard, where the plan has loads.
     pub guard: Option<Guarded>,
     /// The partition, where the plan asks for one.

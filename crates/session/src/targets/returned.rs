@@ -2,7 +2,6 @@
 
 use super::remote::RemoteRun;
 use crate::exit::{Exit, Failure};
-use crate::run::exit_of as exit_of_run;
 use punctual_bundle::{Bundle, BundleWriter, Ending, Outcome, RanOn, amend};
 use punctual_core::{Finding, Severity};
 use std::path::Path;
@@ -12,10 +11,11 @@ use std::path::Path;
 /// code is 1 whatever the bundle says.
 pub fn close(
     directory: &Path,
-    target: RanOn,
+    mut target: RanOn,
     mut findings: Vec<Finding>,
     trouble: Option<&str>,
 ) -> Result<Exit, Failure> {
+    target.failed = trouble.map(str::to_owned);
     findings.extend(trouble.map(|why| incomplete(&target, why)));
     let failed = trouble.map(|why| Outcome::Failed { why: why.to_owned() });
     let ending = failed.map(|outcome| Ending {
@@ -24,18 +24,12 @@ pub fn close(
         exit_code: Exit::Failed as u8,
     });
     let bundle = amend::amend(directory, target, &findings, ending).map_err(Failure::failed)?;
-    let summary = punctual_analyze::summarize(&bundle);
+    let mut summary = punctual_analyze::summarize(&bundle);
+    // Which kernel ran there is known only here: what was met there may be invalid.
+    let exit = summary.verdict.exit();
+    summary.ending.iter_mut().for_each(|ending| ending.exit_code = exit as u8);
     amend::renew_summary(directory, &summary).map_err(Failure::failed)?;
-    Ok(match (trouble, &bundle.manifest.ending) {
-        // Which kernel ran there is known only here: what was met there may be invalid.
-        (None, Some(ending)) => {
-            match (exit_of(ending.exit_code), exit_of_run(&ending.outcome, &summary)) {
-                (Exit::Done | Exit::NotMet, Exit::NoEvidence) => Exit::NoEvidence,
-                (there, _) => there,
-            }
-        }
-        _ => Exit::Failed,
-    })
+    Ok(exit)
 }
 
 /// No bundle came back: writes one at the run's output with the experiment, the plan, and what
@@ -43,10 +37,11 @@ pub fn close(
 pub fn without_bundle(
     remote: &RemoteRun,
     plan: Option<&str>,
-    target: RanOn,
+    mut target: RanOn,
     mut findings: Vec<Finding>,
     trouble: &str,
 ) -> Result<Exit, Failure> {
+    target.failed = Some(trouble.to_owned());
     findings.push(incomplete(&target, trouble));
     let mut writer =
         BundleWriter::create(&remote.output, &remote.name(), "run").map_err(Failure::refused)?;

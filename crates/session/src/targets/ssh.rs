@@ -87,9 +87,9 @@ pub fn conclude(
         repeats: Vec::new(),
         limits: Vec::new(),
         made_of: None,
+        failed: trouble.clone(),
     };
-    let closed = returned::close(output, target, findings(result), trouble.as_deref())?;
-    Ok(if trouble.is_some() { closed } else { exit })
+    returned::close(output, target, findings(result), trouble.as_deref())
 }
 
 fn facts(result: &RemoteResult) -> Vec<(String, String)> {

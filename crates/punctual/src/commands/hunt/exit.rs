@@ -6,12 +6,7 @@ use punctual_bundle::summary::VerdictWord;
 
 /// The exit code that the requirements mean.
 pub fn verdict(required: &[Required]) -> Exit {
-    let any = |verdict| required.iter().any(|required| required.verdict == verdict);
-    match (any(VerdictWord::NotMet), any(VerdictWord::Undecided)) {
-        (true, _) => Exit::NotMet,
-        (false, true) => Exit::NoEvidence,
-        (false, false) => Exit::Done,
-    }
+    Exit::of_word(VerdictWord::gravest(required.iter().map(|required| required.verdict)))
 }
 
 /// What `git bisect run` understands (git-bisect(1)): 1 bad, 125 cannot be tested, 128 stop.

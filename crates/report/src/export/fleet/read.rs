@@ -8,7 +8,7 @@ use punctual_bundle::meta::{PhaseMeta, SeriesMeta};
 use punctual_bundle::state::State;
 use punctual_bundle::summary::{Summary, VerdictWord};
 use punctual_bundle::{
-    Bundle, BundleError, BundleWriter, Completeness, Ending, Outcome, RanOn, amend,
+    Bundle, BundleError, BundleWriter, Completeness, Ending, Outcome, RanOn, Verdict, amend,
 };
 use punctual_core::series::record_hdr;
 use punctual_core::{
@@ -271,8 +271,12 @@ impl StoredRun {
         let finding = Finding::new("from-tables", Severity::Note, "run", message);
         let path = row.text("bundle").unwrap_or("?");
         writer.write_findings(&[finding.evidence(format!("the bundle was {path}"))])?;
+        // The tables have it only as a whole.
+        let (word, reasons, more_reasons) = (self.verdict(), Vec::new(), 0);
+        let verdict = Some(Verdict { word, reasons, more_reasons });
         let exit_code = row.number("exit_code").and_then(|code| u8::try_from(code).ok());
         let mut bundle = Bundle::open(directory)?;
+        bundle.manifest.verdict = verdict;
         let Some(outcome) = outcome(row) else {
             drop(writer);
             amend::renew_summary(directory, &summarize(&bundle))?;
@@ -315,6 +319,7 @@ fn target(row: &Row, started: jiff::Timestamp) -> Option<RanOn> {
         repeats: Vec::new(),
         limits: Vec::new(),
         made_of: None,
+        failed: None,
     })
 }
 

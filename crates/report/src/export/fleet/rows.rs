@@ -95,7 +95,7 @@ impl Tables {
             summary.created.as_microsecond().into(),
             outcome(&summary).into(),
             summary.ending.as_ref().map(|ending| i64::from(ending.exit_code)).into(),
-            summary.verdict.map(|verdict| verdict.word()).into(),
+            summary.verdict.word.map(|verdict| verdict.word()).into(),
             target.into(),
             known("kernel", "architecture").into(),
             known("machine", "cpu_model").into(),

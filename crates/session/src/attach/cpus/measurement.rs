@@ -7,16 +7,17 @@ use super::requirement::EntryRequirement;
 use crate::attach::options::{PHASE, begun_phase};
 use crate::attach::watcher::{Disturbed, Watcher};
 use crate::cycles::{incomplete, not_seen as events_not_seen};
+use crate::end::{self, Ended, Measured};
 use crate::exit::{Exit, Failure};
 use crate::interrupts::Interrupts;
 use crate::request;
-use crate::run::{self, mapping};
+use crate::run::mapping;
 use crate::unfinished::Unfinished;
 use punctual_analyze::PhaseView;
 use punctual_analyze::entries::{EntryNames, EntryRow, EntryTable};
 use punctual_bundle::load::CpuLoad;
 use punctual_bundle::summary::Summary;
-use punctual_bundle::{BundleWriter, Ending, Outcome, PhaseMeta};
+use punctual_bundle::{BundleWriter, Outcome, PhaseMeta};
 use punctual_core::{CpuSet, Fact, Finding, MonotonicNs, Nanos, Severity};
 use punctual_host::check::Context;
 use punctual_host::cpu_time::CpuTimes;
@@ -60,6 +61,7 @@ pub struct CpuAttachment {
     first: Reading,
     times: Option<CpuTimes>,
     findings: Vec<Finding>,
+    unwritten: Vec<String>,
     cost: Option<String>,
     /// Names of what the live view shows, and when they were looked for.
     names: EntryNames,
@@ -118,6 +120,7 @@ impl CpuAttachment {
             recorder,
             times: CpuTimes::read(&Root::system()).ok(),
             findings,
+            unwritten: Vec::new(),
             cost: None,
             names: EntryNames::default(),
             named: None,
@@ -284,11 +287,13 @@ impl CpuAttachment {
             let context = Context::of(&root, environment, Some(self.chosen.clone()));
             self.findings.extend(advice::findings(&rows, &context));
         }
-        let trouble = self.cpus.values().find_map(Cpu::trouble);
-        self.findings.extend(trouble.map(|why| incomplete(PHASE, why)));
         self.phase.measures = self.cpus.values().map(Cpu::measure).collect();
-        let written = self.writer.write_phase(0, &self.phase);
-        self.findings.extend(written.err().map(|why| incomplete(PHASE, &why)));
+        let written = self.writer.write_phase(0, &self.phase).err();
+        let troubles = self.cpus.values().find_map(Cpu::trouble).into_iter().chain(&written);
+        for why in troubles {
+            self.findings.push(incomplete(PHASE, why));
+            self.unwritten.push(why.to_string());
+        }
     }
 
     fn load(&self) -> Fact<CpuLoad> {
@@ -320,22 +325,17 @@ impl CpuAttachment {
     }
 
     /// Computes the figures and ends the bundle.
-    pub fn end(self, outcome: Outcome) -> MeasuredCpus {
+    pub fn end(mut self, outcome: Outcome) -> MeasuredCpus {
         if let Ok(Some(mut environment)) = self.writer.document::<Environment>("environment") {
             environment.close(&Root::system());
-            let _ = self.writer.write_document("environment", &environment);
+            let written = self.writer.write_document("environment", &environment);
+            self.unwritten.extend(written.err().map(|why| why.to_string()));
         }
-        let CpuAttachment { writer, phase, cpus, findings, cost, .. } = self;
-        let mut manifest = writer.manifest().clone();
-        let mut ending = Ending { at: jiff::Timestamp::now(), outcome, exit_code: 0 };
-        manifest.ending = Some(ending.clone());
+        let CpuAttachment { writer, phase, cpus, findings, cost, unwritten, .. } = self;
         let series = cpus.values().flat_map(Cpu::views).collect();
         let views = [PhaseView { meta: &phase, series }];
-        let mut summary = punctual_analyze::summarize_run(&manifest, &views, &findings, &[], None);
-        let exit = run::exit_of(&ending.outcome, &summary);
-        ending.exit_code = exit as u8;
-        summary.ending = Some(ending.clone());
-        let trouble = writer.finish(&summary, ending).err().map(Failure::failed);
+        let measured = Measured { phases: &views, found: &findings, recorded: None, unwritten };
+        let Ended { summary, exit, trouble } = end::end(writer, outcome, measured);
         MeasuredCpus { summary, cost, exit, trouble, phase, cpus }
     }
 }

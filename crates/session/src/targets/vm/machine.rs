@@ -187,6 +187,7 @@ impl Machine {
             repeats: Vec::new(),
             limits,
             made_of: result.made_of.clone(),
+            failed: None,
         }
     }
 }

@@ -1,0 +1,211 @@
+//! What became of what was asked of a run: the one function that decides it, from what its bundle
+//! holds. The end of a run calls it and stores the result; whoever opens a bundle later, one that
+//! was cut off or written by an older version, gets the answer of the same function.
+
+mod older;
+
+use crate::validity::{Gated, TOO_MUCH_LOST};
+use crate::{PhaseView, Validity};
+use punctual_bundle::intervals::LimitSummary;
+use punctual_bundle::summary::{PhaseSummary, ProofOutcome, RequirementSummary, VerdictWord};
+use punctual_bundle::verdict::{FailedPart, Unbegun};
+use punctual_bundle::{Manifest, Outcome, Planned, Reason, Verdict};
+use punctual_core::Finding;
+use punctual_core::event::Recorded;
+
+/// All that a verdict follows from.
+#[derive(Clone, Copy)]
+pub(crate) struct Evidence<'a> {
+    /// The header, with the ending where there is one, and with what was stored of its verdict.
+    pub manifest: &'a Manifest,
+    /// What the plan asks for.
+    pub planned: &'a Planned,
+    /// The phases that began.
+    pub phases: &'a [PhaseView<'a>],
+    /// Their figures, with the verdict on each requirement.
+    pub figures: &'a [PhaseSummary],
+    /// What was found meanwhile: older versions stored some verdicts nowhere else.
+    pub found: &'a [Finding],
+    /// What of the bundle cannot be read.
+    pub damage: &'a [String],
+    /// What was recorded.
+    pub recorded: Option<&'a Recorded>,
+    /// Whether it was measured as requested.
+    pub validity: &'a Validity,
+}
+
+/// The verdict, and every reason for it.
+pub(crate) fn of(evidence: &Evidence) -> Verdict {
+    let mut reasons = Vec::new();
+    reasons.extend(requirements(evidence));
+    reasons.extend(limits(evidence));
+    reasons.extend(older::reasons(evidence));
+    reasons.extend(ending(evidence));
+    let failed = evidence.validity.proofs().iter();
+    let failed = failed.filter(|proof| proof.outcome == ProofOutcome::Fails);
+    reasons.extend(failed.map(|proof| Reason::NotAsAsked {
+        proof: proof.proof,
+        place: proof.subject.clone(),
+        why: proof.why.clone(),
+    }));
+    reasons.extend(evidence.damage.iter().map(|what| Reason::Unreadable { what: what.clone() }));
+    let unwritten = evidence.manifest.unwritten.iter();
+    reasons.extend(unwritten.map(|why| Reason::Unwritten { why: why.clone() }));
+    reasons.extend(left_out(evidence));
+    reasons.extend(events_lost(evidence));
+    let asked = is_asked(evidence, &reasons);
+    let now = Verdict::of(reasons, asked);
+    match &evidence.manifest.verdict {
+        Some(stored) => now.after(stored),
+        None => now,
+    }
+}
+
+/// Whether anything was asked that can be met.
+fn is_asked(evidence: &Evidence, reasons: &[Reason]) -> bool {
+    let mut series = evidence.figures.iter().flat_map(|phase| &phase.series);
+    let is_of_question = |reason: &Reason| {
+        matches!(
+            reason,
+            Reason::Requirement { .. } | Reason::Limit { .. } | Reason::StopAbove { .. }
+        )
+    };
+    evidence.planned.asks()
+        || evidence.manifest.limits.iter().flatten().next().is_some()
+        || series.any(|series| !series.requirements.is_empty())
+        || reasons.iter().any(is_of_question)
+}
+
+/// Those that are not met, and those for which there is no series.
+fn requirements(evidence: &Evidence) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    for phase in evidence.figures {
+        for series in &phase.series {
+            let open = series.requirements.iter().filter(|held| held.verdict != VerdictWord::Met);
+            let place = format!("{}/{}", phase.name, series.name);
+            reasons.extend(open.map(|held| requirement(place.clone(), held)));
+        }
+    }
+    for phase in evidence.phases {
+        reasons.extend(phase.meta.without_series.iter().map(|text| Reason::Requirement {
+            place: phase.meta.name.clone(),
+            requirement: text.clone(),
+            verdict: VerdictWord::Undecided,
+            figure: None,
+            why: Some("nothing was measured that it is about".to_owned()),
+        }));
+    }
+    reasons
+}
+
+fn requirement(place: String, held: &RequirementSummary) -> Reason {
+    Reason::Requirement {
+        place,
+        requirement: held.requirement.clone(),
+        verdict: held.verdict,
+        figure: held.figure,
+        why: held.reason.clone(),
+    }
+}
+
+/// Limits on the recording that do not hold. One of the plan that was not judged is open.
+fn limits(evidence: &Evidence) -> Vec<Reason> {
+    let Some(judged) = &evidence.manifest.limits else { return Vec::new() };
+    let mut reasons: Vec<Reason> = judged
+        .iter()
+        .filter_map(|(name, limit)| of_limit(name, limit, evidence.validity))
+        .collect();
+    if judged.is_empty() && evidence.manifest.ending.is_some() {
+        reasons.extend(evidence.planned.limits.iter().map(|limit| Reason::Limit {
+            limit: limit.clone(),
+            verdict: VerdictWord::Undecided,
+            why: Some("the recording could not be read at the end of the run".to_owned()),
+        }));
+    }
+    reasons
+}
+
+fn of_limit(name: &str, limit: &LimitSummary, validity: &Validity) -> Option<Reason> {
+    let Gated { verdict, reason } = validity.gate_recording(limit.verdict);
+    let violations = match verdict {
+        VerdictWord::NotMet => Some(format!("exceeded {} times", limit.violations)),
+        _ => None,
+    };
+    (verdict != VerdictWord::Met).then(|| Reason::Limit {
+        limit: format!("{name} {}", limit.limit),
+        verdict,
+        why: reason.or_else(|| limit.reason.clone()).or(violations),
+    })
+}
+
+/// What the way in which it ended means.
+fn ending(evidence: &Evidence) -> Vec<Reason> {
+    let target = evidence.manifest.target.as_ref();
+    let of_target = target.and_then(|target| {
+        let part = FailedPart::Target(target.name.clone());
+        Some(Reason::Failed { part, why: target.failed.clone()? })
+    });
+    let Some(ending) = &evidence.manifest.ending else {
+        let cut_off = Reason::CutOff { unbegun: unbegun(evidence) };
+        return of_target.into_iter().chain([cut_off]).collect();
+    };
+    let interrupted = |unbegun| Reason::Interrupted { unbegun };
+    let of_ending = match &ending.outcome {
+        Outcome::Completed => None,
+        // It says the same.
+        Outcome::Failed { .. } if of_target.is_some() => None,
+        Outcome::Failed { why } if evidence.manifest.unwritten.contains(why) => None,
+        Outcome::Failed { why } => Some(Reason::Failed { part: FailedPart::Run, why: why.clone() }),
+        Outcome::StoppedByLoad { load, how, .. } if ending.outcome.is_failure() => {
+            Some(Reason::Failed { part: FailedPart::Load(load.clone()), why: how.clone() })
+        }
+        Outcome::StoppedByLoad { .. } => {
+            Some(unbegun(evidence)).filter(|unbegun| !unbegun.is_empty()).map(interrupted)
+        }
+        Outcome::Interrupted => Some(interrupted(unbegun(evidence))),
+        Outcome::StoppedAbove { series, latency, limit, seq } => Some(Reason::StopAbove {
+            series: series.clone(),
+            latency: *latency,
+            limit: *limit,
+            seq: *seq,
+        }),
+    };
+    of_target.into_iter().chain(of_ending).collect()
+}
+
+/// The phases of the plan that never began.
+fn unbegun(evidence: &Evidence) -> Vec<Unbegun> {
+    let began = |name: &str| evidence.phases.iter().any(|phase| phase.meta.name == name);
+    evidence.planned.phases.iter().filter(|phase| !began(&phase.phase)).cloned().collect()
+}
+
+/// What bounds left out, and which requirements it could affect: those of its phase.
+fn left_out(evidence: &Evidence) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    for phase in evidence.phases.iter().filter(|phase| !phase.meta.left_out.is_empty()) {
+        let of_series = phase.series.iter().flat_map(|series| &series.meta.requirements);
+        let mut requirements: Vec<String> =
+            of_series.chain(&phase.meta.without_series).cloned().collect();
+        requirements.sort_unstable();
+        requirements.dedup();
+        reasons.extend(phase.meta.left_out.iter().map(|left_out| Reason::LeftOut {
+            place: phase.meta.name.clone(),
+            left_out: left_out.clone(),
+            requirements: requirements.clone(),
+        }));
+    }
+    reasons
+}
+
+/// Of a recording alone, whose events are all that it is: when more than this share was lost, it
+/// is no evidence.
+fn events_lost(evidence: &Evidence) -> Option<Reason> {
+    let recorded = evidence.recorded.filter(|_| evidence.phases.is_empty())?;
+    let sources = recorded.sources.iter();
+    let there = sources.fold(0u64, |sum, source| sum.saturating_add(source.recorded));
+    let (lost, of) = (recorded.lost(), there.saturating_add(recorded.lost()));
+    (lost as f64 > TOO_MUCH_LOST * of as f64).then_some(Reason::EventsLost { lost, of })
+}
+
+#[cfg(test)]
+mod tests;

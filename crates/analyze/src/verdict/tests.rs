@@ -1,0 +1,133 @@
+//! Endings, damage and what older versions wrote.
+
+use super::*;
+use crate::SeriesView;
+use crate::testing::{manifest, meta, phase, state};
+use crate::{RunView, summarize_run};
+use VerdictWord::{Met, NotMet, Undecided};
+use punctual_bundle::verdict::{LeftOut, LeftOutKind};
+use punctual_bundle::{Exit, PhaseMeta};
+use punctual_core::Severity;
+
+/// The verdict on a run of one series whose samples took 1 µs.
+fn judge(manifest: &Manifest, phase: &PhaseMeta, requirement: &str, damage: &[&str]) -> Verdict {
+    judge_found(manifest, phase, &[requirement], damage, &[])
+}
+
+fn judge_found(
+    manifest: &Manifest,
+    phase: &PhaseMeta,
+    requirements: &[&str],
+    damage: &[&str],
+    found: &[Finding],
+) -> Verdict {
+    let (meta, state) = (meta(requirements), state(&[1_000; 50]));
+    let series = vec![SeriesView { meta: &meta, state: &state, account: None }];
+    let phases = &[PhaseView { meta: phase, series }];
+    let damage: Vec<String> = damage.iter().map(|of| (*of).to_owned()).collect();
+    let plan = Planned {
+        phases: ["p", "later"].map(|name| planned(name, requirements)).into(),
+        limits: Vec::new(),
+    };
+    let (planned, damage) = (&plan, damage.as_slice());
+    summarize_run(&RunView { manifest, planned, phases, found, damage, recorded: None }).verdict
+}
+
+fn planned(name: &str, requirements: &[&str]) -> Unbegun {
+    let requirements = requirements.iter().map(|text| (*text).to_owned()).collect();
+    Unbegun { phase: name.into(), requirements }
+}
+
+fn completed() -> Manifest {
+    manifest(Some(Outcome::Completed))
+}
+
+#[test]
+fn a_bound_that_left_threads_out_leaves_a_requirement_open() {
+    let left_out = LeftOut { what: LeftOutKind::Threads, bound: 512, records: 3 };
+    let phase = PhaseMeta { left_out: vec![left_out], ..phase() };
+    let open = judge(&completed(), &phase, "max < 2us", &[]);
+    assert_eq!((open.word, open.exit()), (Some(Undecided), Exit::NoEvidence));
+    let violated = judge(&completed(), &phase, "max < 1us", &[]);
+    assert_eq!((violated.word, violated.exit()), (Some(NotMet), Exit::NotMet));
+    let none_asked = judge_found(&completed(), &phase, &[], &[], &[]);
+    assert_eq!((none_asked.word, none_asked.exit()), (None, Exit::Done));
+    assert_eq!(none_asked.reasons.len(), 1, "it is said all the same");
+}
+
+#[test]
+fn a_requirement_that_nothing_was_measured_for_is_open() {
+    let phase = PhaseMeta { without_series: vec!["servo/max < 1ms".into()], ..phase() };
+    let verdict = judge(&completed(), &phase, "max < 2us", &[]);
+    assert_eq!((verdict.word, verdict.exit()), (Some(Undecided), Exit::NoEvidence));
+}
+
+#[test]
+fn a_phase_that_never_began_is_open_only_where_it_requires_something() {
+    let interrupted = manifest(Some(Outcome::Interrupted));
+    let verdict = judge(&interrupted, &phase(), "max < 2us", &[]);
+    assert_eq!(verdict.word, Some(Undecided));
+    assert_eq!(
+        verdict.reasons,
+        [Reason::Interrupted { unbegun: vec![planned("later", &["max < 2us"])] }]
+    );
+    let none_asked = judge_found(&interrupted, &phase(), &[], &[], &[]);
+    assert_eq!((none_asked.word, none_asked.exit()), (None, Exit::Done));
+    let cut_off = judge(&manifest(None), &phase(), "max < 2us", &[]);
+    assert_eq!((cut_off.word, cut_off.exit()), (Some(Undecided), Exit::NoEvidence));
+}
+
+#[test]
+fn what_ends_a_run_decides_with_its_sample() {
+    let stopped = Outcome::StoppedAbove {
+        series: "p/cpu0".into(),
+        latency: 1_000,
+        limit: Some(900),
+        seq: Some(7),
+    };
+    let verdict = judge_found(&manifest(Some(stopped)), &phase(), &[], &[], &[]);
+    assert_eq!((verdict.word, verdict.exit()), (Some(NotMet), Exit::NotMet));
+    let load = |success| Outcome::StoppedByLoad {
+        load: "l".into(),
+        how: "ended with success".into(),
+        success: Some(success),
+    };
+    let failed = judge(&manifest(Some(load(false))), &phase(), "max < 2us", &[]);
+    assert_eq!((failed.word, failed.exit()), (Some(Undecided), Exit::Failed));
+    let done = judge_found(&manifest(Some(load(true))), &phase(), &[], &[], &[]);
+    assert_eq!((done.word, done.exit()), (None, Exit::Done));
+}
+
+/// The field case `one-series-not-met`: a state file is cut off later.
+#[test]
+fn damage_that_is_found_later_changes_only_what_was_met() {
+    let damaged = |requirement: &str| {
+        let stored = judge(&completed(), &phase(), requirement, &[]);
+        let later = Manifest { verdict: Some(stored.clone()), ..completed() };
+        // Its series cannot be read any more.
+        let gone = judge_found(&later, &phase(), &[], &["0002.state.json: cut off"], &[]);
+        (stored.word, gone)
+    };
+    let (stored, now) = damaged("max < 2us");
+    assert_eq!((stored, now.word, now.exit()), (Some(Met), Some(Undecided), Exit::NoEvidence));
+    let (stored, now) = damaged("max < 1us");
+    assert_eq!((stored, now.word, now.exit()), (Some(NotMet), Some(NotMet), Exit::NotMet));
+    let kinds: Vec<bool> =
+        now.reasons.iter().map(|of| matches!(of, Reason::Unreadable { .. })).collect();
+    assert_eq!(kinds, [false, true], "what is not met, and what can no longer be read");
+}
+
+#[test]
+fn what_older_versions_wrote_as_findings_counts_and_newer_findings_do_not() {
+    let found = |id: &str| [Finding::new(id, Severity::Bad, "recording", "`a->b < 1us`")];
+    let older = Manifest { limits: None, ..completed() };
+    let words = |manifest: &Manifest, id: &str| {
+        let verdict = judge_found(manifest, &phase(), &[], &[], &found(id));
+        (verdict.word, verdict.exit())
+    };
+    assert_eq!(words(&older, "limit-violated"), (Some(NotMet), Exit::NotMet));
+    assert_eq!(words(&older, "limit-undecided"), (Some(Undecided), Exit::NoEvidence));
+    assert_eq!(words(&older, "requirement-without-thread"), (Some(Undecided), Exit::NoEvidence));
+    assert_eq!(words(&older, "bundle-incomplete"), (None, Exit::Failed));
+    assert_eq!(words(&completed(), "limit-violated"), (None, Exit::Done));
+}

@@ -1,0 +1,85 @@
+//! What the plan in a bundle asks for: the phases and their requirements, and the limits on the
+//! recording. Of a run that did not come to its end the series do not show them.
+
+use crate::verdict::Unbegun;
+use serde::Deserialize;
+
+/// What was asked.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Planned {
+    /// The phases in order, with what is required in each.
+    pub phases: Vec<Unbegun>,
+    /// The limits on intervals of the recording.
+    pub limits: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct PlanText {
+    #[serde(default)]
+    record: Record,
+    #[serde(default)]
+    measure: Vec<Measure>,
+    #[serde(default)]
+    phase: Vec<Phase>,
+}
+
+#[derive(Deserialize, Default)]
+struct Record {
+    #[serde(default)]
+    limits: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Measure {
+    #[serde(default)]
+    require: Vec<String>,
+    /// Those in which it measures: all where it names none.
+    phases: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct Phase {
+    name: String,
+}
+
+impl Planned {
+    /// Reads a plan as it was run (`plan.toml`).
+    pub fn of_plan(text: &str) -> Result<Planned, String> {
+        let plan: PlanText = toml::from_str(text).map_err(|why| why.message().to_owned())?;
+        let phase = |phase: Phase| {
+            let is_in = |measure: &&Measure| {
+                measure.phases.as_ref().is_none_or(|names| names.contains(&phase.name))
+            };
+            let measures = plan.measure.iter().filter(is_in);
+            let requirements = measures.flat_map(|measure| measure.require.clone()).collect();
+            Unbegun { phase: phase.name, requirements }
+        };
+        Ok(Planned {
+            phases: plan.phase.into_iter().map(phase).collect(),
+            limits: plan.record.limits,
+        })
+    }
+
+    /// Whether anything is required.
+    pub fn asks(&self) -> bool {
+        !self.limits.is_empty() || self.phases.iter().any(|phase| !phase.requirements.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_phase_has_the_requirements_of_its_measures() {
+        let text = "[record]\nlimits = [\"a->b < 1us\"]\n[[measure]]\nname = \"t\"\nrequire = \
+                    [\"max < 1us\"]\nphases = [\"then\"]\n[[measure]]\nname = \"u\"\n\
+                    [[phase]]\nname = \"first\"\n[[phase]]\nname = \"then\"\n";
+        let planned = Planned::of_plan(text).unwrap();
+        let phases: Vec<_> =
+            planned.phases.iter().map(|of| (of.phase.as_str(), of.requirements.len())).collect();
+        assert_eq!((phases, planned.limits.len()), (vec![("first", 0), ("then", 1)], 1));
+        assert!(planned.asks() && !Planned::default().asks());
+        assert!(Planned::of_plan("phase = 3").is_err());
+    }
+}

@@ -1,0 +1,112 @@
+//! What test systems are told of a run, the same for all of them: a case for each stated
+//! requirement, and one for each other reason that stands against the verdict.
+
+use crate::sentence::verdict::of_reason;
+use punctual_bundle::Reason;
+use punctual_bundle::summary::{
+    PhaseSummary, RequirementSummary, SeriesSummary, Summary, VerdictWord,
+};
+
+/// A verdict on one thing.
+pub struct Case<'a> {
+    /// The phase that it belongs to; absent for the run.
+    pub phase: Option<&'a PhaseSummary>,
+    /// What it is about: `phase/series`, `phase/load`, a phase, `run`.
+    pub place: String,
+    /// What is judged.
+    pub name: String,
+    /// How it came out.
+    pub result: CaseResult,
+    /// The requirement and its series, where it is about one that has figures.
+    pub requirement: Option<(&'a SeriesSummary, &'a RequirementSummary)>,
+    /// Why.
+    pub why: String,
+}
+
+/// How a case came out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CaseResult {
+    /// As a verdict.
+    Verdict(VerdictWord),
+    /// Something failed.
+    Failed,
+}
+
+impl CaseResult {
+    /// In a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            CaseResult::Verdict(verdict) => verdict.word(),
+            CaseResult::Failed => "failed",
+        }
+    }
+}
+
+/// The place of what is about the whole run.
+const RUN: &str = "run";
+
+/// All of them: failed proofs first, then phase by phase, then the rest. One of them is no success
+/// exactly where the exit code of the run is not 0.
+pub fn cases(summary: &Summary) -> Vec<Case<'_>> {
+    let reasons = || summary.verdict.against();
+    let proofs = reasons().filter(|reason| matches!(reason, Reason::NotAsAsked { .. }));
+    let mut all: Vec<Case<'_>> = proofs.map(|reason| of(reason, summary)).collect();
+    for phase in &summary.phases {
+        for series in &phase.series {
+            all.extend(series.requirements.iter().map(|stated| Case {
+                phase: Some(phase),
+                place: format!("{}/{}", phase.name, series.name),
+                name: stated.requirement.clone(),
+                result: CaseResult::Verdict(stated.verdict),
+                requirement: Some((series, stated)),
+                why: stated.reason.clone().unwrap_or_default(),
+            }));
+        }
+    }
+    let has_figures = |reason: &Reason| match reason {
+        Reason::Requirement { place, requirement, verdict, .. } => all.iter().any(|case| {
+            case.place == *place
+                && case.name == *requirement
+                && case.result == CaseResult::Verdict(*verdict)
+        }),
+        Reason::NotAsAsked { .. } => true,
+        _ => false,
+    };
+    let rest: Vec<&Reason> = reasons().filter(|reason| !has_figures(reason)).collect();
+    all.extend(rest.into_iter().map(|reason| of(reason, summary)));
+    all
+}
+
+fn of<'a>(reason: &Reason, summary: &'a Summary) -> Case<'a> {
+    let (place, name) = match reason {
+        Reason::Requirement { place, requirement, .. } => (place.clone(), requirement.clone()),
+        Reason::Limit { limit, .. } => ("recording".to_owned(), limit.clone()),
+        Reason::StopAbove { series, .. } => (series.clone(), "stop_above".to_owned()),
+        Reason::NotAsAsked { proof, place, .. } => {
+            (place.clone(), format!("valid: {}", proof.word()))
+        }
+        Reason::LeftOut { place, .. } => (place.clone(), "left out".to_owned()),
+        Reason::Failed { .. } => (RUN.to_owned(), "ended well".to_owned()),
+        Reason::Unwritten { .. } => (RUN.to_owned(), "written".to_owned()),
+        Reason::Unreadable { .. } => (RUN.to_owned(), "readable".to_owned()),
+        Reason::EventsLost { .. } => ("recording".to_owned(), "events lost".to_owned()),
+        Reason::Interrupted { .. } | Reason::CutOff { .. } => {
+            (RUN.to_owned(), "complete".to_owned())
+        }
+    };
+    let why = match reason {
+        Reason::Requirement { why, .. } => why.clone().unwrap_or_default(),
+        Reason::NotAsAsked { why, .. } => why.clone(),
+        reason => of_reason(reason),
+    };
+    let result = match reason {
+        Reason::Failed { .. } | Reason::Unwritten { .. } => CaseResult::Failed,
+        reason => CaseResult::Verdict(reason.weight().unwrap_or(VerdictWord::Undecided)),
+    };
+    let is_in = |phase: &&PhaseSummary| {
+        let rest = place.strip_prefix(&phase.name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let phase = summary.phases.iter().find(is_in);
+    Case { phase, place, name, result, requirement: None, why }
+}

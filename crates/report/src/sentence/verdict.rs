@@ -1,0 +1,110 @@
+//! A verdict and its reasons in plain sentences, the same in every output.
+
+use super::listed;
+use crate::format::{count, counted, micros};
+use crate::tables::Tone;
+use punctual_bundle::summary::VerdictWord;
+use punctual_bundle::verdict::{FailedPart, LeftOut, LeftOutKind, Unbegun};
+use punctual_bundle::{Exit, Reason, Verdict};
+use punctual_core::Nanos;
+
+/// Names in a sentence; the rest is counted.
+const NAMES: usize = 4;
+
+/// How it is to be looked at. It is good exactly where something was asked, all of it is met and
+/// nothing failed: where the exit code is 0.
+pub fn tone(verdict: &Verdict) -> Tone {
+    match (verdict.exit(), verdict.word) {
+        (Exit::Done, Some(VerdictWord::Met)) => Tone::Good,
+        (Exit::Done, _) => Tone::Plain,
+        (Exit::NoEvidence, word) if word != Some(VerdictWord::Invalid) => Tone::Uncertain,
+        _ => Tone::Bad,
+    }
+}
+
+/// What stands against *met*, or fails the run.
+pub fn of_reason(reason: &Reason) -> String {
+    let with = |why: &Option<String>| why.as_ref().map_or(String::new(), |why| format!(": {why}"));
+    match reason {
+        Reason::Requirement { place, requirement, verdict, why, .. } => {
+            format!("{requirement} on {place} is {}{}", words(*verdict), with(why))
+        }
+        Reason::Limit { limit, verdict, why } => {
+            format!("the limit {limit} is {}{}", words(*verdict), with(why))
+        }
+        Reason::StopAbove { series, latency, limit, seq } => {
+            let sample = seq.map_or(String::new(), |seq| format!(" in sample {}", count(seq)));
+            let limit =
+                limit.map_or(String::new(), |limit| format!(" of {} µs", micros(Nanos(limit))));
+            let latency = micros(Nanos(*latency));
+            format!("{series} had a latency of {latency} µs{sample}, above its stop_above{limit}")
+        }
+        Reason::Failed { part: FailedPart::Run, why } => format!("the run failed: {why}"),
+        Reason::Failed { part: FailedPart::Load(name), why } => format!("the load {name} {why}"),
+        Reason::Failed { part: FailedPart::Target(name), why } => {
+            format!("the run on {name} did not complete: {why}")
+        }
+        Reason::Unwritten { why } => format!("not everything could be written: {why}"),
+        Reason::NotAsAsked { proof, place, why } => {
+            format!("not measured as requested: {} of {place}: {why}", proof.word())
+        }
+        Reason::Unreadable { what } => {
+            format!("a part of the bundle is missing or cannot be read: {what}")
+        }
+        Reason::LeftOut { left_out, requirements, .. } => {
+            let open = match requirements.is_empty() {
+                true => String::new(),
+                false => format!(", and could violate {}", few(requirements)),
+            };
+            format!("{}{open}", of_left_out(left_out))
+        }
+        Reason::EventsLost { lost, of } => {
+            format!("{} of {} events were lost", count(*lost), count(*of))
+        }
+        Reason::Interrupted { unbegun } => {
+            format!("the run was interrupted{}", never_began(unbegun))
+        }
+        Reason::CutOff { unbegun } => {
+            format!("the run was cut off, and what followed is unknown{}", never_began(unbegun))
+        }
+    }
+}
+
+/// Of which more there was than is kept.
+fn of_left_out(left_out: &LeftOut) -> String {
+    let what = match left_out.what {
+        LeftOutKind::Threads => "threads",
+        LeftOutKind::Series => "series",
+        LeftOutKind::Records => "records",
+    };
+    format!(
+        "{what} beyond the first {} are left out ({} seen of them)",
+        count(left_out.bound),
+        counted(left_out.records, "record")
+    )
+}
+
+fn never_began(unbegun: &[Unbegun]) -> String {
+    let names: Vec<String> = unbegun.iter().map(|of| format!("{:?}", of.phase)).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => format!("; the phase {one} never began"),
+        _ => format!("; the phases {} never began", few(&names)),
+    }
+}
+
+fn few(names: &[String]) -> String {
+    let more = names.len().saturating_sub(NAMES);
+    let mut shown: Vec<String> = names.iter().take(NAMES).cloned().collect();
+    shown.extend((more > 0).then(|| format!("{more} more")));
+    listed(&shown)
+}
+
+fn words(verdict: VerdictWord) -> &'static str {
+    crate::tables::verdict_words(verdict).1
+}
+
+/// The reasons that are about nothing that a table of requirements shows.
+pub fn beside_requirements(verdict: &Verdict) -> impl Iterator<Item = &Reason> {
+    verdict.against().filter(|reason| !matches!(reason, Reason::Requirement { .. }))
+}

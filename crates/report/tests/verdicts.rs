@@ -1,0 +1,94 @@
+//! Every way in which a run ends, in every output that shows an answer: all of them agree with the
+//! exit code. A way or a reason that is not in the table does not compile.
+
+#[path = "verdicts/outputs.rs"]
+mod outputs;
+#[path = "verdicts/ways.rs"]
+mod ways;
+
+use outputs::{Output, shown};
+use punctual_analyze::summarize;
+use punctual_bundle::verdict::FailedPart;
+use punctual_bundle::{Bundle, Exit, Reason};
+use ways::{Way, expected, make};
+
+/// Ways that show each reason. Without a wildcard: a new reason needs its way.
+fn ways_of(reason: &Reason) -> &'static [Way] {
+    match reason {
+        Reason::Requirement { .. } => &[Way::NotMet, Way::Undecided, Way::WithoutSeries],
+        Reason::Limit { .. } => &[Way::LimitViolated, Way::LimitUndecided],
+        Reason::StopAbove { .. } => &[Way::StoppedAbove],
+        Reason::Failed { part: FailedPart::Run, .. } => &[Way::Failed],
+        Reason::Failed { part: FailedPart::Load(_), .. } => &[Way::LoadFailed],
+        Reason::Failed { part: FailedPart::Target(_), .. } => &[Way::TargetFailed],
+        Reason::Unwritten { .. } => &[Way::DiskFull],
+        Reason::NotAsAsked { .. } => &[Way::Invalid, Way::InvalidNoneAsked],
+        Reason::Unreadable { .. } => &[Way::DamagedAfterMet, Way::DamagedAfterNotMet],
+        Reason::LeftOut { .. } => &[Way::LeftOut, Way::LeftOutNoneAsked],
+        Reason::EventsLost { .. } => &[Way::EventsLost],
+        Reason::Interrupted { .. } => &[Way::Interrupted, Way::InterruptedNoneAsked],
+        Reason::CutOff { .. } => &[Way::CutOff, Way::CutOffNoneAsked],
+    }
+}
+
+fn made(way: Way, place: &std::path::Path) -> Bundle {
+    let directory = place.join(format!("{way:?}"));
+    make(way, &directory);
+    Bundle::open(&directory).unwrap()
+}
+
+#[test]
+fn every_way_of_ending_has_its_word_its_exit_code_and_its_reasons() {
+    let place = tempfile::tempdir().unwrap();
+    let mut seen: Vec<Way> = Vec::new();
+    for way in Way::ALL {
+        let summary = summarize(&made(way, place.path()));
+        let verdict = &summary.verdict;
+        assert_eq!((verdict.word, verdict.exit()), expected(way), "{way:?}: {verdict:?}");
+        for reason in &verdict.reasons {
+            seen.extend(ways_of(reason).iter().filter(|of| **of == way));
+        }
+        let is_without = matches!(way, Way::Met | Way::NoneAsked | Way::LoadDone);
+        assert_eq!(verdict.reasons.is_empty(), is_without, "{way:?}: {verdict:?}");
+        if !is_without {
+            assert!(seen.contains(&way), "{way:?} is not of its reasons: {verdict:?}");
+        }
+    }
+}
+
+#[test]
+fn every_output_agrees_with_the_exit_code() {
+    let place = tempfile::tempdir().unwrap();
+    for way in Way::ALL {
+        let bundle = made(way, place.path());
+        let (word, exit) = expected(way);
+        for output in Output::ALL {
+            let shown = shown(output, &bundle);
+            assert_eq!(shown.is_well, exit == Exit::Done, "{way:?} in {output:?}: {}", shown.text);
+            if let Some(of_output) = shown.word {
+                assert_eq!(of_output, word.map(|word| word.word()), "{way:?} in {output:?}");
+            }
+        }
+    }
+}
+
+/// A page of several bundles shows the gravest, wherever it stands.
+#[test]
+fn a_page_does_not_depend_on_the_order_of_its_bundles() {
+    let place = tempfile::tempdir().unwrap();
+    let met = made(Way::Met, place.path());
+    for way in Way::ALL {
+        let other = made_as(way, place.path());
+        let well = expected(way).1 == Exit::Done;
+        for pair in [[&met, &other], [&other, &met]] {
+            let (is_well, text) = outputs::page(&pair);
+            assert_eq!(is_well, well, "{way:?}: {text}");
+        }
+    }
+}
+
+fn made_as(way: Way, place: &std::path::Path) -> Bundle {
+    let directory = place.join(format!("other-{way:?}"));
+    make(way, &directory);
+    Bundle::open(&directory).unwrap()
+}

@@ -1,0 +1,244 @@
+//! The ways in which a run ends, each as a bundle.
+
+use punctual_analyze::summarize;
+use punctual_bundle::evidence::{ClockEvidence, Evidence};
+use punctual_bundle::intervals::LimitSummary;
+use punctual_bundle::recording::{Keeps, RecordingDocument};
+use punctual_bundle::state::State;
+use punctual_bundle::summary::VerdictWord;
+use punctual_bundle::verdict::{LeftOut, LeftOutKind};
+use punctual_bundle::{
+    Bundle, BundleWriter, Completeness, Ending, Exit, Outcome, PhaseMeta, RanOn, RecordingWriter,
+    SeriesMeta,
+};
+use punctual_core::event::{Names, Recorded, Source};
+use punctual_core::{
+    Clock, ClockNs, CpuSet, Fact, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape,
+};
+use std::path::Path;
+
+macro_rules! ways {
+    ($($way:ident => ($word:expr, $exit:ident)),* $(,)?) => {
+        /// How a run ended.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Way { $($way),* }
+
+        impl Way {
+            pub const ALL: [Way; [$(Way::$way),*].len()] = [$(Way::$way),*];
+        }
+
+        /// What must come out, everywhere.
+        pub fn expected(way: Way) -> (Option<VerdictWord>, Exit) {
+            match way { $(Way::$way => ($word, Exit::$exit)),* }
+        }
+    };
+}
+
+use VerdictWord::{Invalid, Met, NotMet, Undecided};
+
+ways! {
+    Met => (Some(Met), Done),
+    NoneAsked => (None, Done),
+    NotMet => (Some(NotMet), NotMet),
+    Undecided => (Some(Undecided), NoEvidence),
+    WithoutSeries => (Some(Undecided), NoEvidence),
+    Invalid => (Some(Invalid), NoEvidence),
+    InvalidNoneAsked => (None, NoEvidence),
+    LimitViolated => (Some(NotMet), NotMet),
+    LimitUndecided => (Some(Undecided), NoEvidence),
+    StoppedAbove => (Some(NotMet), NotMet),
+    LoadDone => (Some(Met), Done),
+    LoadFailed => (Some(Undecided), Failed),
+    Failed => (Some(Undecided), Failed),
+    FailedNoneAsked => (None, Failed),
+    TargetFailed => (Some(Undecided), Failed),
+    DiskFull => (Some(Undecided), Failed),
+    DiskFullNoneAsked => (None, Failed),
+    DiskFullNotMet => (Some(NotMet), NotMet),
+    Interrupted => (Some(Undecided), NoEvidence),
+    InterruptedNoneAsked => (None, Done),
+    CutOff => (Some(Undecided), NoEvidence),
+    CutOffNoneAsked => (None, NoEvidence),
+    CutOffNotMet => (Some(NotMet), NotMet),
+    LeftOut => (Some(Undecided), NoEvidence),
+    LeftOutNoneAsked => (None, Done),
+    EventsLost => (None, NoEvidence),
+    DamagedAfterMet => (Some(Undecided), NoEvidence),
+    DamagedAfterNotMet => (Some(NotMet), NotMet),
+}
+
+/// What the samples, which took 10 µs each, meet, do not meet, or do not decide.
+const MET: &str = "max < 1ms";
+const NOT_MET: &str = "max < 1us";
+const OPEN: &str = "faults == 0";
+
+fn requirement(way: Way) -> Option<&'static str> {
+    match way {
+        Way::Undecided => Some(OPEN),
+        Way::NotMet | Way::DiskFullNotMet | Way::CutOffNotMet | Way::DamagedAfterNotMet => {
+            Some(NOT_MET)
+        }
+        Way::NoneAsked
+        | Way::InvalidNoneAsked
+        | Way::LimitViolated
+        | Way::LimitUndecided
+        | Way::StoppedAbove
+        | Way::FailedNoneAsked
+        | Way::DiskFullNoneAsked
+        | Way::InterruptedNoneAsked
+        | Way::CutOffNoneAsked
+        | Way::LeftOutNoneAsked
+        | Way::EventsLost => None,
+        _ => Some(MET),
+    }
+}
+
+fn outcome(way: Way) -> Option<Outcome> {
+    let load = |success, how: &str| Outcome::StoppedByLoad {
+        load: "busy".into(),
+        how: how.into(),
+        success: Some(success),
+    };
+    Some(match way {
+        Way::StoppedAbove => Outcome::StoppedAbove {
+            series: "main/cpu0".into(),
+            latency: 10_000,
+            limit: Some(5_000),
+            seq: Some(3),
+        },
+        Way::LoadDone => load(true, "ended with success"),
+        Way::LoadFailed => load(false, "was killed by signal 9"),
+        Way::Failed | Way::FailedNoneAsked => Outcome::Failed { why: "a thread is stuck".into() },
+        Way::DiskFull | Way::DiskFullNoneAsked | Way::DiskFullNotMet => {
+            Outcome::Failed { why: FULL.into() }
+        }
+        Way::Interrupted | Way::InterruptedNoneAsked => Outcome::Interrupted,
+        Way::CutOff | Way::CutOffNoneAsked | Way::CutOffNotMet => return None,
+        _ => Outcome::Completed,
+    })
+}
+
+const FULL: &str = "cannot write 0000.log: No space left on device";
+
+/// Writes the bundle as a run that ends so does.
+pub fn make(way: Way, directory: &Path) {
+    let created = "2026-11-21T08:00:00Z".parse().unwrap();
+    let mut writer = BundleWriter::create_at(directory, "ways", "run", created).unwrap();
+    if way == Way::EventsLost {
+        record(directory);
+    } else {
+        writer.write_plan(&plan(way)).unwrap();
+        measure(way, &writer);
+    }
+    if way == Way::TargetFailed {
+        writer.set_target(target(created)).unwrap();
+    }
+    let limit = |verdict, violations| LimitSummary {
+        limit: "< 1us".into(),
+        verdict,
+        violations,
+        reason: None,
+    };
+    match way {
+        Way::LimitViolated => writer.set_limits(vec![("a->b".into(), limit(NotMet, 3))]),
+        Way::LimitUndecided => writer.set_limits(vec![("a->b".into(), limit(Undecided, 0))]),
+        Way::DiskFull | Way::DiskFullNoneAsked | Way::DiskFullNotMet => {
+            writer.add_unwritten([FULL.to_owned()]);
+        }
+        _ => {}
+    }
+    writer.write_findings(&[]).unwrap();
+    let Some(outcome) = outcome(way) else { return };
+    let mut ending = Ending { at: created, outcome, exit_code: 0 };
+    writer.set_ending(ending.clone());
+    let mut bundle = Bundle::open(directory).unwrap();
+    bundle.manifest = writer.manifest().clone();
+    bundle.completeness = Completeness::Whole;
+    let mut summary = summarize(&bundle);
+    ending.exit_code = summary.verdict.exit() as u8;
+    summary.ending = Some(ending.clone());
+    writer.finish(&summary, ending).unwrap();
+    if matches!(way, Way::DamagedAfterMet | Way::DamagedAfterNotMet) {
+        std::fs::write(directory.join("phases/000/0000.state.json"), "{").unwrap();
+    }
+}
+
+/// One phase, and a second one where the run does not come to it.
+fn plan(way: Way) -> String {
+    let require = requirement(way).map_or(String::new(), |text| format!("require = [{text:?}]\n"));
+    let later = match way {
+        Way::Interrupted | Way::InterruptedNoneAsked | Way::CutOff => {
+            "[[phase]]\nname = \"later\"\n"
+        }
+        _ => "",
+    };
+    format!("[[measure]]\nname = \"t\"\n{require}[[phase]]\nname = \"main\"\n{later}")
+}
+
+fn measure(way: Way, writer: &BundleWriter) {
+    let requirements: Vec<String> = requirement(way).into_iter().map(str::to_owned).collect();
+    let mut phase = PhaseMeta::new("main", writer.manifest().created);
+    phase.duration = Some(Nanos::SECOND);
+    match way {
+        Way::Invalid | Way::InvalidNoneAsked => {
+            let clock = ClockEvidence { stepped: Some(Nanos::SECOND), ..Default::default() };
+            phase.evidence = Fact::Known(Evidence { clock, ..Evidence::default() });
+        }
+        Way::LeftOut | Way::LeftOutNoneAsked => {
+            phase.left_out = vec![LeftOut { what: LeftOutKind::Threads, bound: 512, records: 9 }];
+        }
+        Way::WithoutSeries => phase.without_series = vec!["servo/response max < 1ms".into()],
+        _ => {}
+    }
+    writer.write_phase(0, &phase).unwrap();
+    let meta = SeriesMeta {
+        name: "cpu0".into(),
+        measure: "t".into(),
+        workload: "timer".into(),
+        clock: Clock::Monotonic,
+        cpus: CpuSet::single(0),
+        scheduling: "SCHED_FIFO 80".into(),
+        real_time: true,
+        period: Some(Nanos::MILLI),
+        tid: None,
+        requirements,
+        details: Default::default(),
+    };
+    let mut series = writer.series(0, 0, &meta, 100).unwrap();
+    let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: meta.period };
+    let mut data = SeriesData::new(shape);
+    for seq in 0..20 {
+        let due = seq * 1_000_000;
+        let sample =
+            Sample { seq: seq as u64, due: ClockNs(due), woke: ClockNs(due + 10_000), cpu: 0 };
+        data.record(&sample, 0);
+        series.append(&[sample]).unwrap();
+    }
+    let usage = Fact::NotAsked;
+    let (samples_kept, log_bytes) = (series.kept(), series.log_bytes());
+    series.finish(&State { data, usage, digest: None, samples_kept, log_bytes }).unwrap();
+}
+
+fn target(started: jiff::Timestamp) -> RanOn {
+    RanOn {
+        kind: "ssh".into(),
+        name: "board".into(),
+        started,
+        elapsed: None,
+        facts: Vec::new(),
+        kernel: None,
+        repeats: Vec::new(),
+        limits: Vec::new(),
+        made_of: None,
+        failed: Some("the connection was lost".into()),
+    }
+}
+
+/// A recording alone, of which a tenth is missing.
+fn record(directory: &Path) {
+    let mut recorded = Recorded::without_events("BPF", MonotonicNs(0));
+    let name = "cpu 0".to_owned();
+    recorded.sources = vec![Source { name, cpu: Some(0), recorded: 90, lost: 10, torn: 0 }];
+    let document = RecordingDocument::new(Keeps::All, recorded, Names::default());
+    RecordingWriter::create(directory, &document).unwrap().finish(&document).unwrap();
+}
