@@ -1,10 +1,10 @@
 //! Series for the tests of this crate.
 
+use crate::{PhaseView, RunView, summarize_run};
 use punctual_bundle::lab::{
     self, AxisDocument, CellDocument, CellSeries, CellState, LabDocument, SeedDocument,
     SeriesFigures,
 };
-use crate::{PhaseView, RunView, summarize_run};
 use punctual_bundle::state::State;
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{Ending, Manifest, Outcome, PhaseMeta, Planned, SeriesMeta};

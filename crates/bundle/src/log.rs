@@ -8,6 +8,7 @@
 use crate::varint::{Cursor, put, put_signed};
 pub use punctual_core::Window;
 use punctual_core::{ClockNs, Nanos, Sample};
+use std::io::{self, Read};
 
 /// The first bytes of every log.
 pub const MAGIC: &[u8; 8] = b"PNCTLOG1";
@@ -128,6 +129,45 @@ pub(crate) fn next_block(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     (crc.finalize() == expected).then_some((kind, payload, rest))
 }
 
+/// What a log holds, without keeping it in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Checked {
+    /// Samples in its whole blocks, up to the first that is not.
+    pub samples: u64,
+    /// Whether every block is whole and sound.
+    pub is_whole: bool,
+}
+
+/// Reads a log through: one that ended is whole to its last byte.
+pub fn check(mut log: impl Read) -> io::Result<Checked> {
+    let mut checked = Checked::default();
+    let mut read = |most: u64| -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        log.by_ref().take(most).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    if read(MAGIC.len() as u64)? != MAGIC {
+        return Ok(checked);
+    }
+    loop {
+        let mut bytes = read(HEADER as u64)?;
+        if bytes.is_empty() {
+            checked.is_whole = true;
+            return Ok(checked);
+        }
+        let length = bytes.first_chunk().map_or(0, |word| u32::from_le_bytes(*word) as usize);
+        if bytes.len() < HEADER || length > MAX_BLOCK {
+            return Ok(checked);
+        }
+        bytes.append(&mut read(length as u64)?);
+        let Some((kind, payload, _)) = next_block(&bytes) else { return Ok(checked) };
+        if kind == KIND_SAMPLES {
+            let count = Cursor(payload).take().unwrap_or_default();
+            checked.samples = checked.samples.saturating_add(count);
+        }
+    }
+}
+
 /// Reads a log as far as it is whole. Blocks of an unknown kind are passed over (a later minor
 /// version's). Errors only when the file is not a log at all.
 pub fn decode(bytes: &[u8]) -> Result<LogContents, String> {
@@ -219,6 +259,23 @@ mod tests {
         }
 
         #[test]
+        fn a_flipped_bit_anywhere_is_found(count in 1usize..30, at in 0usize..400, bit in 0..8) {
+            let samples: Vec<Sample> = (0..count as u64)
+                .map(|seq| {
+                    let due = seq as i64 * 1_000;
+                    Sample { seq: seq * 2, due: ClockNs(due), woke: ClockNs(due + 7), cpu: 0 }
+                })
+                .collect();
+            let mut bytes = MAGIC.to_vec();
+            encode_samples(&mut bytes, &samples);
+            let whole = Checked { samples: count as u64, is_whole: true };
+            prop_assert_eq!(check(&*bytes).unwrap(), whole);
+            let at = at % bytes.len();
+            bytes[at] ^= 1 << bit;
+            prop_assert!(!check(&*bytes).unwrap().is_whole);
+        }
+
+        #[test]
         fn no_bytes_panic(
             mut bytes in proptest::collection::vec(any::<u8>(), 0..200),
             proper in any::<bool>(),
@@ -227,6 +284,7 @@ mod tests {
                 bytes.splice(0..0, *MAGIC);
             }
             let _ = decode(&bytes);
+            let _ = check(&*bytes);
         }
     }
 }

@@ -11,16 +11,25 @@ pub struct Planned {
     pub phases: Vec<Unbegun>,
     /// The limits on intervals of the recording.
     pub limits: Vec<String>,
+    /// How many samples of each series are kept; absent without a plan.
+    pub keep_samples: Option<u64>,
 }
 
 #[derive(Deserialize)]
 struct PlanText {
+    #[serde(default)]
+    experiment: Settings,
     #[serde(default)]
     record: Record,
     #[serde(default)]
     measure: Vec<Measure>,
     #[serde(default)]
     phase: Vec<Phase>,
+}
+
+#[derive(Deserialize, Default)]
+struct Settings {
+    keep_samples: Option<u64>,
 }
 
 #[derive(Deserialize, Default)]
@@ -57,6 +66,7 @@ impl Planned {
         Ok(Planned {
             phases: plan.phase.into_iter().map(phase).collect(),
             limits: plan.record.limits,
+            keep_samples: plan.experiment.keep_samples,
         })
     }
 

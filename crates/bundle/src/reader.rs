@@ -15,6 +15,7 @@ use crate::{BundleError, FORMAT_VERSION, Timebase};
 use punctual_core::{ClockNs, Fact, Finding, Nanos};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 mod parts;
@@ -43,6 +44,8 @@ pub struct Bundle {
     pub findings: Vec<Finding>,
     /// Parts that could not be read, each with its reason: every command reports them.
     pub damage: Vec<String>,
+    /// Whether samples that were kept can no longer be read ([`Bundle::check_samples`]).
+    pub damaged_samples: bool,
     /// Of a run that was cut off and continued: the directories of its later parts, in order.
     pub parts: Vec<PathBuf>,
 }
@@ -86,6 +89,8 @@ struct Files {
     log: Member,
     old_log: Member,
     lines: Member,
+    /// How many samples the logs hold, of a series that ended: they are whole then.
+    ended_with: Option<u64>,
 }
 
 impl Series {
@@ -122,6 +127,27 @@ fn shift(instant: ClockNs, by: Nanos) -> ClockNs {
 }
 
 impl Files {
+    /// What is wrong with the samples, of a series that ended.
+    fn damage(&self) -> Option<String> {
+        let kept = self.ended_with.filter(|kept| *kept > 0)?;
+        let check = |member: &Member| {
+            let checked = member.open().and_then(|file| log::check(BufReader::new(file)));
+            BundleError::if_there(checked.map_err(BundleError::io("read", member.path())))
+        };
+        let both = check(&self.old_log).and_then(|old| Ok((old, check(&self.log)?)));
+        let name = self.log.path().display();
+        match both {
+            Err(why) => Some(why.to_string()),
+            Ok((_, None)) => Some(format!("{name} is missing: {kept} samples were in it")),
+            Ok((old, Some(new))) => {
+                let samples = old.map_or(0, |old| old.samples).saturating_add(new.samples);
+                let is_whole = new.is_whole && old.is_none_or(|old| old.is_whole);
+                (!is_whole || samples < kept)
+                    .then(|| format!("{name} is damaged: {samples} of {kept} samples can be read"))
+            }
+        }
+    }
+
     fn log(&self) -> Result<LogContents, BundleError> {
         let Some(mut log) = BundleError::if_there(read_log(&self.old_log))? else {
             let log = read_log(&self.log)?;
@@ -160,6 +186,19 @@ fn read_log(member: &Member) -> Result<LogContents, BundleError> {
 }
 
 impl Bundle {
+    /// Reads the samples through and adds what is wrong with them to [`Bundle::damage`]. Takes as
+    /// long as reading them; whoever shows or exports a bundle does it.
+    pub fn check_samples(&mut self) {
+        let files = |series: &Series| {
+            let later: Vec<Files> = series.later.iter().map(|(files, _)| files.clone()).collect();
+            std::iter::once(series.files.clone()).chain(later)
+        };
+        let all = self.phases.iter().flat_map(|phase| phase.series.iter().flat_map(files));
+        let found: Vec<String> = all.filter_map(|files| files.damage()).collect();
+        self.damaged_samples = !found.is_empty();
+        self.damage.extend(found);
+    }
+
     /// Whose time its figures are in.
     pub fn timebase(&self) -> Timebase {
         Timebase::of(self.manifest.target.as_ref())
@@ -215,6 +254,7 @@ impl Bundle {
             windows: None,
             findings,
             damage,
+            damaged_samples: false,
             parts: Vec::new(),
         })
     }
@@ -320,22 +360,28 @@ fn stem(member: &Member) -> Member {
 
 fn read_series(meta: &Member, damage: &mut Vec<String>) -> Result<Series, BundleError> {
     let stem = stem(meta);
-    let state = read_state(&stem)?;
+    let (state, has_ended) = read_state(&stem)?;
     let account = account::read(&stem.with_extension("account.json"), damage);
     let [log, old_log, lines] = ["log", "old.log", "lines"].map(|end| stem.with_extension(end));
-    let files = Files { log, old_log, lines };
+    let ended_with = has_ended.then_some(state.samples_kept);
+    let files = Files { log, old_log, lines, ended_with };
     Ok(Series { meta: meta.read_json()?, state, account, files, later: Vec::new() })
 }
 
-/// The statistics for good where the series ended, else those of the newest checkpoint.
-fn read_state(stem: &Member) -> Result<State, BundleError> {
+/// The statistics for good where the series ended, and whether it did; else those of the newest
+/// checkpoint.
+fn read_state(stem: &Member) -> Result<(State, bool), BundleError> {
     let for_good = || {
         let member = stem.with_extension("state.json");
-        State::decode(&member.read_text()?).map_err(|why| BundleError::damaged(member.path(), why))
+        let state = State::decode(&member.read_text()?);
+        let state = state.map_err(|why| BundleError::damaged(member.path(), why))?;
+        Ok((state, true))
     };
     let saved = || {
         let member = stem.with_extension("checkpoint");
-        checkpoint::decode(&member.read()?).map_err(|why| BundleError::damaged(member.path(), why))
+        let state = checkpoint::decode(&member.read()?);
+        let state = state.map_err(|why| BundleError::damaged(member.path(), why))?;
+        Ok((state, false))
     };
     let mut read = for_good();
     if read.as_ref().is_err_and(BundleError::is_missing) {
@@ -422,6 +468,32 @@ mod tests {
             assert!(bundle.phases[0].series.is_empty());
             assert!(bundle.damage[0].contains(file), "{:?}", bundle.damage);
         }
+    }
+
+    #[test]
+    fn samples_that_can_no_longer_be_read_are_damage() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("b");
+        let (mut series, state) = write_one(&directory);
+        let damage = || {
+            let mut bundle = Bundle::open(&directory).unwrap();
+            bundle.check_samples();
+            (bundle.damaged_samples, bundle.damage)
+        };
+        let log = directory.join("phases/000/0000.log");
+        let whole = fs::read(&log).unwrap();
+        fs::write(&log, &whole[..whole.len() - 1]).unwrap();
+        assert_eq!(damage(), (false, Vec::new()), "a run that goes on, or was killed");
+        fs::write(&log, &whole).unwrap();
+        series.finish(&state).unwrap();
+        assert_eq!(damage(), (false, Vec::new()));
+        let mut flipped = whole.clone();
+        flipped[40] ^= 4;
+        fs::write(&log, &flipped).unwrap();
+        let (damaged, what) = damage();
+        assert!(damaged && what[0].contains("is damaged: 0 of 5 samples"), "{what:?}");
+        fs::remove_file(&log).unwrap();
+        assert!(damage().1[0].contains("is missing: 5 samples"), "{:?}", damage());
     }
 
     /// The power failed, and the clock began at 0 again.

@@ -82,6 +82,18 @@ fn a_pipeline_fails_on_what_became_slower_and_on_that_alone() {
     assert!(xml.contains("failures=\"2\"") && xml.contains("imported/thread 0"), "{xml}");
     assert_eq!(compare("--fail-if-worse p50:80us --require max:90us").status.code(), Some(0));
     assert_eq!(compare("--require p50:10us").status.code(), Some(3));
+    // Nobody reads what it prints.
+    for json in [&[][..], &["--json"]] {
+        let _ = std::fs::remove_file(place.path().join("j.xml"));
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let words = "compare --a old0 old1 old2 old3 --b new0 new1 new2 new3 --require p50:10us";
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_punctual"));
+        command.args(words.split(' ')).args(["--junit", "j.xml"]).args(json);
+        let status = command.current_dir(place.path()).stdout(writer).status().unwrap();
+        assert_eq!(status.code(), Some(3));
+        assert!(place.path().join("j.xml").exists(), "a closed pipe loses no file");
+    }
     // The other way round it became better.
     let better = "compare --a new0 new1 new2 new3 --b old0 old1 old2 old3 --require p50:0.1%";
     assert_eq!(

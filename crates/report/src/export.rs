@@ -298,9 +298,17 @@ fn no_recording(format: Format) -> ExportError {
 }
 
 /// The error of a format made of single samples, where none were kept.
-fn no_samples(format: Format) -> ExportError {
-    let why = "no samples were kept one by one (keep_samples in the experiment; imports have \
-               none); csv-summary, hdr and cyclictest-histogram are made of the statistics, which \
-               are always there";
-    ExportError::Impossible { format: format.name(), why: why.to_owned() }
+fn no_samples(bundle: &Bundle, format: Format) -> ExportError {
+    let measured = bundle.series().any(|(_, series)| series.state.data.count() > 0);
+    let because = match bundle.planned().ok().and_then(|planned| planned.keep_samples) {
+        _ if !measured => "nothing was measured",
+        Some(0) => "keep_samples is 0 in the experiment",
+        Some(_) => "samples that follow one another this fast are counted and not kept",
+        None => "its source has none",
+    };
+    let why = format!(
+        "no samples were kept one by one ({because}); csv-summary, hdr and cyclictest-histogram \
+         are made of the statistics, which are always there"
+    );
+    ExportError::Impossible { format: format.name(), why }
 }

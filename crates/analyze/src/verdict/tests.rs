@@ -27,7 +27,7 @@ fn judge_found(
     let damage: Vec<String> = damage.iter().map(|of| (*of).to_owned()).collect();
     let plan = Planned {
         phases: ["p", "later"].map(|name| planned(name, requirements)).into(),
-        limits: Vec::new(),
+        ..Planned::default()
     };
     let (planned, damage) = (&plan, damage.as_slice());
     summarize_run(&RunView { manifest, planned, phases, found, damage, recorded: None }).verdict

@@ -87,6 +87,13 @@ pub fn remove_temporary() {
     TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
+/// Opens a bundle to show or export it: damage of its samples is found, too.
+pub fn open_checked(path: &Path) -> Result<Bundle, Failure> {
+    let mut bundle = open(path)?;
+    bundle.check_samples();
+    Ok(bundle)
+}
+
 /// The same for the figures of a bundle.
 pub fn show_options_of(bundle: &Bundle) -> ShowOptions {
     show_options().in_time(bundle.timebase())

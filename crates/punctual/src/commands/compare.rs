@@ -1,6 +1,6 @@
 //! `punctual compare`: which differences between runs are statistically significant.
 
-use super::bundle::{open, show_options};
+use super::bundle::{open_checked, show_options};
 use super::stored::{Stored, StoredRun};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
@@ -96,7 +96,7 @@ type Runs = Vec<(String, Bundle)>;
 fn open_sides(args: &Args, made: &mut Vec<Stored>) -> Result<Vec<Runs>, Failure> {
     let mut side = |paths: &[PathBuf]| -> Result<Runs, Failure> {
         let Some(directory) = &args.tables else {
-            let named = |path: &PathBuf| Ok((shown(path).to_string(), open(path)?));
+            let named = |path: &PathBuf| Ok((shown(path).to_string(), open_checked(path)?));
             return paths.iter().map(named).collect();
         };
         let mut runs = Vec::new();

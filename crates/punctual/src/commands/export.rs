@@ -3,7 +3,7 @@
 #[cfg(feature = "parquet")]
 mod tables;
 
-use super::bundle::open;
+use super::bundle::open_checked;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::Bundle;
@@ -66,8 +66,11 @@ pub fn run(args: Args) -> Ending {
         #[cfg(not(feature = "parquet"))]
         return Err(Failure::refused(export::WITHOUT_PARQUET));
     }
-    let bundles =
-        args.bundles.iter().map(|path| open(path)).collect::<Result<Vec<Bundle>, Failure>>()?;
+    let bundles = args
+        .bundles
+        .iter()
+        .map(|path| open_checked(path))
+        .collect::<Result<Vec<Bundle>, Failure>>()?;
     if args.format.is_binary() && args.output.is_none() && std::io::stdout().is_terminal() {
         return Err(Failure::refused(
             "this format is binary: name a file with -o, or redirect the output",
@@ -103,7 +106,13 @@ pub fn run(args: Args) -> Ending {
             output::write_to(output.as_deref(), &bytes)?;
         }
     }
-    Ok(Exit::Done)
+    // What could be read is written; that it is not all is an error.
+    let of_samples = matches!(args.format, Format::Csv | Format::Parquet | Format::Hdr);
+    let mut damaged = bundles.iter().filter(|bundle| of_samples && bundle.damaged_samples);
+    match damaged.next() {
+        Some(bundle) => Err(Failure::failed(bundle.damage.join("\n       "))),
+        None => Ok(Exit::Done),
+    }
 }
 
 /// A recording may be larger than memory: it is written as it is read.

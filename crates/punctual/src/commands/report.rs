@@ -1,6 +1,6 @@
 //! `punctual report`: one HTML file about one bundle or several.
 
-use super::bundle::open;
+use super::bundle::open_checked;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_analyze::pairs::Request;
@@ -40,8 +40,11 @@ pub fn run(args: Args) -> Ending {
     if !html::BUILT {
         return Err(Failure::refused(html::WITHOUT_PAGES));
     }
-    let bundles =
-        args.bundles.iter().map(|path| open(path)).collect::<Result<Vec<Bundle>, Failure>>()?;
+    let bundles = args
+        .bundles
+        .iter()
+        .map(|path| open_checked(path))
+        .collect::<Result<Vec<Bundle>, Failure>>()?;
     let intervals = Intervals { pairs: args.pair, limits: args.limit };
     let page = render(&bundles, &intervals)?;
     if args.output.as_deref() == Some(Path::new("-")) {

@@ -124,11 +124,13 @@ fn run_locally(args: &Common, asked: &Asked, continued: Option<&Path>) -> Ending
     if let Some(continuation) = continuation {
         return end_continued(args, &continuation, finished);
     }
-    show(&finished, args.json)?;
+    // Whatever cannot be printed, the files are written.
+    let shown = show(&finished, args.json);
+    let written = write_beside(args, &plan, &finished);
     if let Some(trouble) = finished.trouble {
         return Err(trouble);
     }
-    write_beside(args, &plan, &finished)?;
+    shown.and(written)?;
     Ok(finished.exit)
 }
 
@@ -194,16 +196,19 @@ pub fn name_bundle(directory: &Path) -> Result<(), Failure> {
 /// Shows a bundle that came back from a target, as a run here is shown.
 fn show_returned(args: &Common, directory: &Path) -> Result<(), Failure> {
     let bundle = Bundle::open(directory).map_err(Failure::failed)?;
-    let summary = punctual_analyze::summarize(&bundle);
+    let shown = show_bundle(args, &bundle);
+    shown.and(write_exports(args, &bundle))
+}
+
+fn show_bundle(args: &Common, bundle: &Bundle) -> Result<(), Failure> {
+    let summary = punctual_analyze::summarize(bundle);
     if args.json {
-        output::print_json(&summary)?;
-    } else {
-        let views = punctual_analyze::views(&bundle);
-        output::print(&terminal::show(&summary, &views, &show_options()))?;
-        output::print(&super::explain::brief(&bundle))?;
-        name_bundle(directory)?;
+        return output::print_json(&summary);
     }
-    write_exports(args, &bundle)
+    let views = punctual_analyze::views(bundle);
+    output::print(&terminal::show(&summary, &views, &show_options()))?;
+    output::print(&super::explain::brief(bundle))?;
+    name_bundle(&bundle.directory)
 }
 
 /// The files that were asked for beside the bundle.

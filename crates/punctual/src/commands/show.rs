@@ -1,6 +1,6 @@
 //! `punctual show`: a bundle in the terminal.
 
-use super::bundle::{open, show_options, show_options_of};
+use super::bundle::{open, open_checked, show_options, show_options_of};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::Bundle;
@@ -36,7 +36,7 @@ pub fn run(args: Args) -> Ending {
         return lines(&args.bundles);
     }
     for path in &args.bundles {
-        let bundle = open(path)?;
+        let bundle = open_checked(path)?;
         let mut summary = punctual_analyze::summarize(&bundle);
         if args.json {
             summary.recording = recorded::open(&bundle).map(|opened| opened.summary());

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 /// Every sample that was kept, one a row.
 pub fn write_samples(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportError> {
     if bundle.series().all(|(_, series)| series.state.samples_kept == 0) {
-        return Err(no_samples(Format::Csv));
+        return Err(no_samples(bundle, Format::Csv));
     }
     writeln!(out, "phase,series,seq,due_ns,woke_ns,latency_ns,cpu,timebase")?;
     let timebase = bundle.timebase().word().unwrap_or_default();

@@ -30,7 +30,7 @@ const RISING: [&str; 4] = ["seq", "due_ns", "woke_ns", "latency_ns"];
 /// Writes the file. It is made in memory first, as its format needs to know where it is.
 pub fn write(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportError> {
     if bundle.series().all(|(_, series)| series.state.samples_kept == 0) {
-        return Err(no_samples(Format::Parquet));
+        return Err(no_samples(bundle, Format::Parquet));
     }
     let schema = Arc::new(parse_message_type(SCHEMA).map_err(failed)?);
     let mut file =

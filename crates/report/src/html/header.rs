@@ -3,7 +3,7 @@
 
 use super::ReportInput;
 use super::facts;
-use super::gather::{Content, Line};
+use super::gather::Content;
 use super::table::{Cell, Column, Table, class};
 use super::text::{clip, instant, name};
 use crate::format::{count, duration, micros_f64, span};
@@ -13,7 +13,7 @@ use crate::tables::{self, requirements, verdict_words};
 use punctual_bundle::summary::{
     PhaseSummary, Proof, ProofOutcome, RequirementSummary, SeriesSummary, ValidityWord, VerdictWord,
 };
-use punctual_bundle::{Completeness, Exit, Outcome, Reason, Verdict};
+use punctual_bundle::{Completeness, Exit, Outcome, Reason, Timebase, Verdict};
 use punctual_core::Nanos;
 use serde::Serialize;
 use serde_json::Value;
@@ -233,8 +233,8 @@ fn ended(input: &ReportInput<'_>) -> String {
 }
 
 fn key_figures(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<KeyFigure> {
-    let mut key_figures =
-        if content.lines.is_empty() { Vec::new() } else { key_figures_of_series(content) };
+    let of_series = || key_figures_of_series(&all_series(inputs, content), &content.timebase);
+    let mut key_figures = if content.lines.is_empty() { Vec::new() } else { of_series() };
     let recordings: Vec<_> =
         inputs.iter().filter_map(|input| Some(input.recording?.extent())).collect();
     if !recordings.is_empty() {
@@ -263,57 +263,53 @@ fn key_figures(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<KeyFigu
             class,
         });
     }
-    if key_figures.is_empty() { key_figures_of_series(content) } else { key_figures }
+    if key_figures.is_empty() { of_series() } else { key_figures }
 }
 
-fn key_figures_of_series(content: &Content<'_>) -> Vec<KeyFigure> {
-    let lines = &content.lines;
+fn key_figures_of_series(all: &[(String, &SeriesSummary)], timebase: &Timebase) -> Vec<KeyFigure> {
     let worst =
-        lines.iter().filter_map(|line| Some((line.summary.max?, line))).max_by_key(|(max, _)| *max);
-    let micros = content.timebase.unit("µs");
+        all.iter().filter_map(|(full, of)| Some((of.max?, full))).max_by_key(|(max, _)| *max);
+    let micros = timebase.unit("µs");
     let mut key_figures = Vec::new();
-    if let Some((max, line)) = worst {
-        let sub = line.full.clone();
+    if let Some((max, full)) = worst {
         key_figures.push(KeyFigure {
             label: "Worst latency",
             value: micros_f64(max as f64),
             unit: micros.clone(),
-            sub,
+            sub: full.clone(),
             class: "",
         });
     }
-    if let Some((key, ns, line)) = highest_percentile(lines) {
-        let sub = format!("p{key}: {}", line.full);
+    if let Some((key, ns, full)) = highest_percentile(all) {
         key_figures.push(KeyFigure {
             label: "Highest percentile",
             value: micros_f64(ns as f64),
             unit: micros.clone(),
-            sub,
+            sub: format!("p{key}: {full}"),
             class: "",
         });
     }
-    let samples = lines.iter().map(|line| line.summary.count).fold(0u64, u64::saturating_add);
-    let sub = format!("{} series", lines.len());
+    let samples = all.iter().map(|(_, of)| of.count).fold(0u64, u64::saturating_add);
     key_figures.push(KeyFigure {
         label: "Samples",
         value: count(samples),
         unit: String::new(),
-        sub,
+        sub: format!("{} series", all.len()),
         class: "",
     });
-    key_figures.push(losses(lines));
+    key_figures.push(losses(all));
     key_figures
 }
 
 /// Missed periods and losses of all series that report them.
-fn losses(lines: &[Line<'_>]) -> KeyFigure {
-    let sum = |of: fn(&Line<'_>) -> Option<u64>| {
-        let known: Vec<u64> = lines.iter().filter_map(of).collect();
-        (!known.is_empty() || lines.is_empty())
+fn losses(all: &[(String, &SeriesSummary)]) -> KeyFigure {
+    let sum = |of: fn(&SeriesSummary) -> Option<u64>| {
+        let known: Vec<u64> = all.iter().filter_map(|(_, series)| of(series)).collect();
+        (!known.is_empty() || all.is_empty())
             .then(|| known.into_iter().fold(0u64, u64::saturating_add))
     };
-    let (overruns, lost) = (sum(|l| l.summary.overruns), sum(|l| l.summary.lost));
-    let unknown = lines.iter().filter(|line| line.summary.lost.is_none()).count();
+    let (overruns, lost) = (sum(|of| of.overruns), sum(|of| of.lost));
+    let unknown = all.iter().filter(|(_, of)| of.lost.is_none()).count();
     let class = match (overruns, lost) {
         (Some(0), Some(0)) if unknown == 0 => "good",
         (Some(0) | None, Some(0) | None) => "",
@@ -333,30 +329,27 @@ fn losses(lines: &[Line<'_>]) -> KeyFigure {
 }
 
 /// The rarest percentile that every series with samples supports, and where it is highest.
-fn highest_percentile<'a, 'b>(lines: &'a [Line<'b>]) -> Option<(&'a str, i64, &'a Line<'b>)> {
-    let with_samples: Vec<&Line<'b>> = lines.iter().filter(|line| line.summary.count > 0).collect();
-    let rarest = |line: &&'a Line<'b>| {
-        let numbers = line
-            .summary
-            .percentiles
-            .keys()
-            .filter_map(|key| Some((key.parse::<f64>().ok()?, key.as_str())));
+fn highest_percentile<'a>(
+    all: &'a [(String, &SeriesSummary)],
+) -> Option<(&'a str, i64, &'a String)> {
+    let with_samples = || all.iter().filter(|(_, of)| of.count > 0);
+    let rarest = |(_, of): &'a (String, &SeriesSummary)| {
+        let numbered = |key: &'a String| Some((key.parse::<f64>().ok()?, key.as_str()));
+        let numbers = of.percentiles.keys().filter_map(numbered);
         numbers.filter(|(p, _)| *p >= 99.0).max_by(|a, b| a.0.total_cmp(&b.0))
     };
-    let each: Option<Vec<(f64, &str)>> =
-        lines.iter().filter(|line| line.summary.count > 0).map(|line| rarest(&line)).collect();
+    let each: Option<Vec<(f64, &str)>> = with_samples().map(rarest).collect();
     let (_, key) = each?.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
-    let highest = with_samples
-        .into_iter()
-        .filter_map(|line| Some((*line.summary.percentiles.get(key)?, line)));
-    highest.max_by_key(|(ns, _)| *ns).map(|(ns, line)| (key, ns, line))
+    let figure = |(full, of): &'a (String, &SeriesSummary)| Some((*of.percentiles.get(key)?, full));
+    let highest = with_samples().filter_map(figure).max_by_key(|(ns, _)| *ns);
+    highest.map(|(ns, full)| (key, ns, full))
 }
 
-/// Every requirement on every series of every bundle, also of those that the page has no room for.
-fn stated<'a>(
+/// Every series of every bundle with its name, also of those that the page has no room for.
+fn all_series<'a>(
     inputs: &'a [ReportInput<'_>],
     content: &Content<'_>,
-) -> Vec<(String, &'a RequirementSummary)> {
+) -> Vec<(String, &'a SeriesSummary)> {
     let named: HashMap<*const SeriesSummary, &str> =
         content.lines.iter().map(|line| (std::ptr::from_ref(line.summary), &*line.full)).collect();
     let mut all = Vec::new();
@@ -365,8 +358,7 @@ fn stated<'a>(
             for series in &phase.series {
                 let known = named.get(&std::ptr::from_ref(series)).map(|name| (*name).to_owned());
                 let full = || format!("{label}: {}/{}", name(&phase.name), name(&series.name));
-                let full = known.unwrap_or_else(full);
-                all.extend(series.requirements.iter().map(|stated| (full.clone(), stated)));
+                all.push((known.unwrap_or_else(full), series));
             }
         }
     }
@@ -374,10 +366,15 @@ fn stated<'a>(
 }
 
 /// The verdict of all bundles together: the gravest.
-fn banner(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Option<Banner> {
+fn banner<'a>(inputs: &'a [ReportInput<'_>], content: &Content<'_>) -> Option<Banner> {
     let verdicts = || inputs.iter().map(|input| &input.summary.verdict);
     let asked = verdicts().any(|verdict| verdict.word.is_some());
-    let all = stated(inputs, content);
+    let series = all_series(inputs, content);
+    let stated = |(full, series): &(String, &'a SeriesSummary)| {
+        let full = full.clone();
+        series.requirements.iter().map(move |held| (full.clone(), held)).collect::<Vec<_>>()
+    };
+    let all: Vec<(String, &RequirementSummary)> = series.iter().flat_map(stated).collect();
     let reasons = verdicts().flat_map(Verdict::against).cloned().collect();
     let mut verdict = Verdict::of(reasons, asked);
     let words = verdicts().filter_map(|verdict| verdict.word).chain(verdict.word);
