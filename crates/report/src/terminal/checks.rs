@@ -11,9 +11,7 @@ use std::collections::BTreeSet;
 /// All checks: the summary and what is open, then what is not, folded by group.
 pub fn checks(rules: &[Rule], options: &ShowOptions) -> String {
     let mut out = Page::new(options);
-    let counts = Verdict::ALL.iter().filter_map(|verdict| count(&out, rules, *verdict));
-    let line = counts.collect::<Vec<String>>().join(", ");
-    out.line(&line);
+    write_counts(&mut out, rules);
     let open = |rule: &&Rule| rule.verdict().is_open();
     let mut to_do: Vec<&Rule> = rules.iter().filter(open).collect();
     // Stable: rules of one verdict stay in the order of their groups.
@@ -24,6 +22,10 @@ pub fn checks(rules: &[Rule], options: &ShowOptions) -> String {
     }
     for verdict in Verdict::ALL.into_iter().filter(|verdict| !verdict.is_open()) {
         write_folded(&mut out, rules, verdict);
+    }
+    if rules.iter().any(|rule| !rule.verdict().is_open()) {
+        out.gap();
+        out.paragraph("", "", Tone::Faint, "evidence of each rule: --json");
     }
     out.finish()
 }
@@ -57,7 +59,7 @@ fn write_folded(out: &mut Page, rules: &[Rule], verdict: Verdict) {
     }
     let (_, mark, word) = verdict.look();
     let mark = out.either(format!("{mark} "), String::new());
-    let heading = format!("{mark}{} {word} (evidence of each: --json)", those.len());
+    let heading = format!("{mark}{} {word}", those.len());
     out.heading(&heading);
     let mut seen = BTreeSet::new();
     for group in those.iter().map(|rule| &rule.group).filter(|group| seen.insert(*group)) {
@@ -68,8 +70,24 @@ fn write_folded(out: &mut Page, rules: &[Rule], verdict: Verdict) {
     }
 }
 
-fn count(out: &Page, rules: &[Rule], verdict: Verdict) -> Option<String> {
-    let n = rules.iter().filter(|rule| rule.verdict() == verdict).count();
-    let (tone, _, word) = verdict.look();
-    (n > 0).then(|| out.paint(tone, &format!("{n} {word}")))
+/// How many rules have each verdict, on as many lines as that takes.
+fn write_counts(out: &mut Page, rules: &[Rule]) {
+    let (mut line, mut used) = (String::new(), 0);
+    for verdict in Verdict::ALL {
+        let n = rules.iter().filter(|rule| rule.verdict() == verdict).count();
+        let (tone, _, word) = verdict.look();
+        let count = format!("{n} {word}");
+        if n == 0 {
+            continue;
+        }
+        // With a comma behind it.
+        if used > 0 && used + count.len() + 2 > out.options.width {
+            out.line(&std::mem::take(&mut line));
+            used = 0;
+        }
+        used += count.len() + 2;
+        line += &format!("{}, ", out.paint(tone, &count));
+    }
+    let end = line.trim_end_matches(", ").to_owned();
+    out.line(&end);
 }

@@ -48,12 +48,14 @@ fn checks_begin_with_what_to_do_and_fold_what_is_right() {
           that every one of them is a delay
           → install linux-image-rt-amd64 and start it
 
-    ✓ 3 good (evidence of each: --json)
+    ✓ 3 good
       kernel: high-resolution
       cpu: smt, cache
 
-    · 1 not applicable (evidence of each: --json)
+    · 1 not applicable
       kernel: late\u{1b}[31m
+
+    evidence of each rule: --json
     "#);
     insta::assert_snapshot!(checks(&rules[..3], &ShowOptions { ascii: true, ..options }), @r#"
     1 warning, 1 good, 1 not applicable
@@ -65,11 +67,13 @@ fn checks_begin_with_what_to_do_and_fold_what_is_right() {
           that every one of them is a delay
           > install linux-image-rt-amd64 and start it
 
-    1 good (evidence of each: --json)
+    1 good
       kernel: high-resolution
 
-    1 not applicable (evidence of each: --json)
+    1 not applicable
       kernel: late\u{1b}[31m
+
+    evidence of each rule: --json
     "#);
     assert_eq!(checks(&[], &options), "\n");
     for width in [40, 80] {
