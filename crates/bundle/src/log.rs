@@ -259,7 +259,7 @@ mod tests {
         }
 
         #[test]
-        fn a_flipped_bit_anywhere_is_found(count in 1usize..30, at in 0usize..400, bit in 0..8) {
+        fn a_flipped_bit_anywhere_is_found(count in 1usize..30, at in 0usize..400, bit in 0u8..8) {
             let samples: Vec<Sample> = (0..count as u64)
                 .map(|seq| {
                     let due = seq as i64 * 1_000;
@@ -271,7 +271,7 @@ mod tests {
             let whole = Checked { samples: count as u64, is_whole: true };
             prop_assert_eq!(check(&*bytes).unwrap(), whole);
             let at = at % bytes.len();
-            bytes[at] ^= 1 << bit;
+            bytes[at] ^= 1u8 << bit;
             prop_assert!(!check(&*bytes).unwrap().is_whole);
         }
 

@@ -159,6 +159,7 @@ impl Cycles {
             host: HostFacts::default(),
             later: Vec::new(),
             left_out: 0,
+            unwritten: Vec::new(),
             stacks_lost: 0,
             recent: Recent::default(),
             namespace_ids: NamespaceIds::default(),

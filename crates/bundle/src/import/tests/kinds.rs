@@ -182,6 +182,8 @@ fn who_hit_stop_tracing_is_named() {
     let of = |series: &str, us: i64| Outcome::StoppedAbove {
         series: series.into(),
         latency: us * 1_000,
+        limit: None,
+        seq: None,
     };
     let analysed = "rtla timerlat hit stop tracing\n## CPU 2 hit stop tracing, analyzing it ##\n\
                     IRQ handler delay:      1.30 us (0.11 %)\n";
@@ -253,7 +255,12 @@ fn jitterdebuggers_lines_and_results_agree() {
     assert_eq!(series(&stopped)[0].state.data.max, Some(Nanos(31_458)), "the line names the unit");
     assert_eq!(
         stopped.manifest.ending.unwrap().outcome,
-        Outcome::StoppedAbove { series: "thread 1".into(), latency: 31_264 }
+        Outcome::StoppedAbove {
+            series: "thread 1".into(),
+            latency: 31_264,
+            limit: None,
+            seq: None
+        }
     );
 }
 
