@@ -219,6 +219,8 @@ fn phase(maker: &Maker, name: &str, index: i64, busy: f64, loads: Vec<LoadMeta>)
         measures: Vec::new(),
         evidence: Fact::NotAsked,
         cpu_load: Fact::Known(CpuLoad { all: shares(busy), cpus }),
+        without_series: Vec::new(),
+        left_out: Vec::new(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What `punctual pairs --json` and `punctual occupancy --json` print. Times are in ns, instants on
 //! CLOCK_MONOTONIC; what is not known is `null`.
 
-use crate::summary::VerdictWord;
+use crate::judged::VerdictWord;
 use punctual_core::{Finding, Severity};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

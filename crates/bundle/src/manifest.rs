@@ -1,6 +1,7 @@
 //! `bundle.json`: what the directory is and whether its run ended.
 
 use crate::calibration::Calibration;
+use crate::exit::CommandEnd;
 use crate::intervals::LimitSummary;
 use crate::ran_on::RanOn;
 use crate::verdict::Verdict;
@@ -61,15 +62,6 @@ pub struct Manifest {
     /// not store it.
     #[serde(rename = "result", default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-}
-
-/// How a command ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct CommandEnd {
-    /// As a shell reports it: its exit code, or 128 + the signal's number.
-    pub code: u8,
-    /// Whether it did so before it was asked to.
-    pub by_itself: bool,
 }
 
 /// A span of time between two parts of a run, UTC.

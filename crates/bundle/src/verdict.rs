@@ -3,8 +3,8 @@
 //! `analyze::verdict` computes it from what the bundle holds; the end of a run stores it. Whatever
 //! shows an answer shows this.
 
-use crate::Exit;
-use crate::summary::{ProofWord, VerdictWord};
+use crate::exit::{CommandEnd, Exit};
+use crate::judged::{ProofWord, VerdictWord};
 use serde::{Deserialize, Serialize};
 
 /// Reasons that are kept, the gravest first; the rest is counted.
@@ -262,6 +262,17 @@ impl Verdict {
         }
     }
 
+    /// The exit code where a command was measured or recorded: its own counts only where nothing
+    /// was asked or all is met, and only if it ended by itself. Where nothing was asked, its own
+    /// failure says more than ours.
+    pub fn exit_code(&self, command: Option<CommandEnd>) -> u8 {
+        let own = command.filter(|command| command.by_itself && command.code != 0);
+        match (self.exit(), self.word, own) {
+            (Exit::Done, _, Some(own)) | (Exit::Failed, None, Some(own)) => own.code,
+            (exit, _, _) => exit as u8,
+        }
+    }
+
     /// The reasons that change something: the word, or the exit code.
     pub fn against(&self) -> impl Iterator<Item = &Reason> {
         self.reasons.iter().filter(|reason| reason.exit().0 > 0)
@@ -327,5 +338,24 @@ mod tests {
         assert_eq!(verdict.reasons[0], requirement("last", NotMet));
         let text = serde_json::to_string(&verdict).unwrap();
         assert_eq!(serde_json::from_str::<Verdict>(&text).unwrap(), verdict);
+    }
+
+    #[test]
+    fn a_command_decides_only_where_nothing_stands_against_it() {
+        let violated =
+            || Reason::StopAbove { series: "a".into(), latency: 2, limit: Some(1), seq: None };
+        let met = Verdict::of(Vec::new(), true);
+        let none_asked = Verdict::of(Vec::new(), false);
+        let code = |verdict: &Verdict, code, by_itself| {
+            verdict.exit_code(Some(CommandEnd { code, by_itself }))
+        };
+        assert_eq!((code(&met, 7, true), code(&none_asked, 137, true)), (7, 137));
+        assert_eq!((code(&met, 143, false), code(&none_asked, 143, false)), (0, 0));
+        let not_met = Verdict::of(vec![violated()], true);
+        assert_eq!((code(&not_met, 7, true), code(&not_met, 143, false)), (3, 3));
+        let nothing_found = Verdict::of(vec![failed()], false);
+        assert_eq!((code(&nothing_found, 0, true), code(&nothing_found, 7, true)), (1, 7));
+        assert_eq!(code(&Verdict::of(vec![failed()], true), 7, true), 1);
+        assert_eq!(nothing_found.exit_code(None), 1);
     }
 }

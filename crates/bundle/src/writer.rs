@@ -4,10 +4,11 @@
 use crate::account::{self, SeriesAccount};
 use crate::calibration::Calibration;
 use crate::checkpoint::Slots;
+use crate::exit::CommandEnd;
 use crate::intervals::LimitSummary;
 use crate::lines::{self, Line};
 use crate::log::{self, Window};
-use crate::manifest::{self, CommandEnd, Ending, Gap, Manifest};
+use crate::manifest::{self, Ending, Gap, Manifest};
 use crate::member::Member;
 use crate::meta::{PhaseMeta, SeriesMeta};
 use crate::ran_on::RanOn;

@@ -11,3 +11,4 @@ mod published;
 pub mod sentence;
 mod tables;
 pub mod terminal;
+mod verdict;

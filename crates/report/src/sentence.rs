@@ -7,7 +7,6 @@ pub mod explain;
 pub mod hunt;
 pub mod lab;
 pub mod tail;
-pub mod verdict;
 
 pub use comparison::{of_distributions, of_gate, of_series};
 

@@ -15,13 +15,15 @@ use ways::{Way, expected, make};
 /// Ways that show each reason. Without a wildcard: a new reason needs its way.
 fn ways_of(reason: &Reason) -> &'static [Way] {
     match reason {
-        Reason::Requirement { .. } => &[Way::NotMet, Way::Undecided, Way::WithoutSeries],
+        Reason::Requirement { .. } => {
+            &[Way::NotMet, Way::Undecided, Way::WithoutSeries, Way::CutOffNotMet]
+        }
         Reason::Limit { .. } => &[Way::LimitViolated, Way::LimitUndecided],
         Reason::StopAbove { .. } => &[Way::StoppedAbove],
-        Reason::Failed { part: FailedPart::Run, .. } => &[Way::Failed],
+        Reason::Failed { part: FailedPart::Run, .. } => &[Way::Failed, Way::FailedNoneAsked],
         Reason::Failed { part: FailedPart::Load(_), .. } => &[Way::LoadFailed],
         Reason::Failed { part: FailedPart::Target(_), .. } => &[Way::TargetFailed],
-        Reason::Unwritten { .. } => &[Way::DiskFull],
+        Reason::Unwritten { .. } => &[Way::DiskFull, Way::DiskFullNoneAsked, Way::DiskFullNotMet],
         Reason::NotAsAsked { .. } => &[Way::Invalid, Way::InvalidNoneAsked],
         Reason::Unreadable { .. } => &[Way::DamagedAfterMet, Way::DamagedAfterNotMet],
         Reason::LeftOut { .. } => &[Way::LeftOut, Way::LeftOutNoneAsked],

@@ -29,8 +29,8 @@ fn named_sample(line: &str) -> Option<[u64; 2]> {
     Some([inner.parse().ok()?, outer.trim().parse().ok()?])
 }
 
-/// `1408928107.0286324723 18 17`, with tabs: what the kernel's file held before rt-tests 1.4 named its
-/// fields (Documentation/trace/hwlat_detector.rst, before Linux 4.9: debugfs, `sample`).
+/// `1408928107.0286324723 18 17`, with tabs: what the kernel's file held before rt-tests 1.4 named
+/// its fields (Documentation/trace/hwlat_detector.rst, before Linux 4.9: debugfs, `sample`).
 fn bare_sample(line: &str) -> Option<[u64; 2]> {
     let mut words = line.split_ascii_whitespace();
     let (seconds, fraction) = words.next()?.split_once('.')?;

@@ -162,7 +162,7 @@ pub fn run(args: Args) -> Ending {
     output::say(&format!("\nbundle    {directory}\nreport    punctual report {directory}\n"));
     match (closed.verdict.exit(), answer) {
         (Exit::Done, answer) if answer != Exit::Done => Ok(answer),
-        _ => exit::of_code(Exit::with_command(&closed.verdict, command)),
+        _ => exit::of_code(ending::code(&closed.verdict, command)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What test systems are told of a run, the same for all of them: a case for each stated
 //! requirement, and one for each other reason that stands against the verdict.
 
-use crate::sentence::verdict::of_reason;
+use crate::verdict::of_reason;
 use punctual_bundle::Reason;
 use punctual_bundle::summary::{
     PhaseSummary, RequirementSummary, SeriesSummary, Summary, VerdictWord,

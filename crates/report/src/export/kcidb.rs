@@ -1,6 +1,7 @@
 //! A submission to KCIDB, the database of kernel test results, in version 5.0 of its schema: a test
 //! for each requirement, for each series without one, and for whatever else stands against the
-//! verdict. They belong to a build, which is the kernel that ran, unless the origin has submitted one.
+//! verdict. They belong to a build, which is the kernel that ran, unless the origin has submitted
+//! one.
 
 use super::cases::{Case, CaseResult, cases};
 use crate::format::plain;

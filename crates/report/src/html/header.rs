@@ -7,13 +7,12 @@ use super::gather::Content;
 use super::table::{Cell, Column, Table, class};
 use super::text::{clip, instant, name};
 use crate::format::{count, duration, micros_f64, span};
-use crate::sentence;
-use crate::sentence::verdict::of_reason;
 use crate::tables::{self, requirements, verdict_words};
+use crate::verdict::{beside_requirements, of_reason, tone_of};
 use punctual_bundle::summary::{
-    PhaseSummary, Proof, ProofOutcome, RequirementSummary, SeriesSummary, ValidityWord, VerdictWord,
+    Proof, ProofOutcome, RequirementSummary, SeriesSummary, ValidityWord, VerdictWord,
 };
-use punctual_bundle::{Completeness, Exit, Outcome, Reason, Timebase, Verdict};
+use punctual_bundle::{Completeness, Exit, Outcome, Timebase, Verdict};
 use punctual_core::Nanos;
 use serde::Serialize;
 use serde_json::Value;
@@ -386,15 +385,14 @@ fn banner<'a>(inputs: &'a [ReportInput<'_>], content: &Content<'_>) -> Option<Ba
         &all.iter().filter(|(_, stated)| stated.verdict != VerdictWord::Met).collect::<Vec<_>>(),
     );
     for (input, label) in inputs.iter().zip(&content.labels) {
-        let known = |reason: &&Reason| !is_in(reason, &input.summary.phases);
-        let of_bundle = input.summary.verdict.against().filter(known).map(|reason| {
+        let of_bundle = beside_requirements(input.summary).map(|reason| {
             let text = clip(&of_reason(reason), 400);
             if inputs.len() > 1 { format!("{label}: {text}") } else { text }
         });
         sentences.extend(of_bundle);
     }
     let more = sentences.len().saturating_sub(MAX_SENTENCES);
-    let tone = sentence::verdict::tone(&verdict);
+    let tone = tone_of(&verdict);
     Some(Banner {
         class: class(tone),
         mark: match (verdict.word, tone) {
@@ -407,20 +405,6 @@ fn banner<'a>(inputs: &'a [ReportInput<'_>], content: &Content<'_>) -> Option<Ba
         headline: headline(&verdict, &all),
         sentences: sentences.into_iter().take(MAX_SENTENCES).collect(),
         more,
-    })
-}
-
-/// Whether a table of requirements shows it.
-fn is_in(reason: &Reason, phases: &[PhaseSummary]) -> bool {
-    let Reason::Requirement { place, requirement, verdict, .. } = reason else { return false };
-    phases.iter().any(|phase| {
-        phase.series.iter().any(|series| {
-            *place == format!("{}/{}", phase.name, series.name)
-                && series
-                    .requirements
-                    .iter()
-                    .any(|held| held.requirement == *requirement && held.verdict == *verdict)
-        })
     })
 }
 

@@ -2,10 +2,11 @@
 //! is.
 
 use super::paint::{Page, Tone};
-use crate::{format, sentence};
+use crate::format;
+use crate::verdict::{beside_requirements, of_reason, tone_of};
 use punctual_bundle::summary::{Proof, ProofOutcome, Summary, ValidityWord, VerdictWord};
 use punctual_bundle::verdict::FailedPart;
-use punctual_bundle::{Outcome, Reason, Verdict};
+use punctual_bundle::{Outcome, Reason};
 
 /// Proofs beyond this are only counted.
 const PROOFS: usize = 4;
@@ -35,8 +36,8 @@ pub fn write(out: &mut Page, summary: &Summary) {
     for (tone, text) in validity(summary) {
         out.paragraph("", "", tone, &text);
     }
-    if let Some(text) = overall(&summary.verdict) {
-        out.paragraph("", "", sentence::verdict::tone(&summary.verdict), &text);
+    if let Some(text) = overall(summary) {
+        out.paragraph("", "", tone_of(&summary.verdict), &text);
     }
 }
 
@@ -122,8 +123,8 @@ fn validity(summary: &Summary) -> Vec<(Tone, String)> {
 }
 
 /// The verdict, and what of its reasons stands neither above nor in the tables below.
-fn overall(verdict: &Verdict) -> Option<String> {
-    let word = match verdict.word {
+fn overall(summary: &Summary) -> Option<String> {
+    let word = match summary.verdict.word {
         None => None,
         Some(VerdictWord::Met) => Some("all requirements are met"),
         Some(VerdictWord::NotMet) => Some("A REQUIREMENT IS NOT MET"),
@@ -137,9 +138,9 @@ fn overall(verdict: &Verdict) -> Option<String> {
         Reason::Failed { part, .. } => *part == FailedPart::Run,
         _ => false,
     };
-    let reasons = sentence::verdict::beside_requirements(verdict);
+    let reasons = beside_requirements(summary);
     let mut reasons: Vec<String> =
-        reasons.filter(|reason| !is_above(reason)).map(sentence::verdict::of_reason).collect();
+        reasons.filter(|reason| !is_above(reason)).map(of_reason).collect();
     let more = reasons.len().saturating_sub(REASONS);
     reasons.truncate(REASONS);
     reasons.extend((more > 0).then(|| format!("and {more} more (punctual show --json)")));

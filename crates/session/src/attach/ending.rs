@@ -5,7 +5,7 @@ use crate::command::Command;
 use crate::cycles::Cycles;
 use crate::cycles::thread::Thread;
 use crate::end::{self, Ended, Measured};
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use punctual_analyze::PhaseView;
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{Outcome, PhaseMeta};
@@ -58,11 +58,15 @@ pub fn end(mut attachment: Attachment, outcome: Outcome) -> Finished {
     phase.left_out = cycles.left_out().into_iter().collect();
     unwritten.extend(cycles.unwritten());
     unwritten.extend(writer.write_phase(0, &phase).err().map(|why| why.to_string()));
-    let outcome = none.as_ref().map_or(outcome, |why| Outcome::Failed { why: why.clone() });
+    // Where something is required, that nothing was measured for it decides.
+    let outcome = match none.clone().filter(|_| phase.without_series.is_empty()) {
+        Some(why) => Outcome::Failed { why },
+        None => outcome,
+    };
     let views = [view(&phase, &cycles)];
     let measured = Measured { phases: &views, found: &findings, recorded: None, unwritten };
     let Ended { summary, trouble, .. } = end::end(writer, outcome, measured);
-    let code = Exit::with_command(&summary.verdict, command);
+    let code = summary.verdict.exit_code(command);
     let described = cycles.threads().filter_map(Thread::describe);
     let described =
         described.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();

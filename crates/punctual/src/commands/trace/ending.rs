@@ -30,7 +30,16 @@ pub fn end(
     if !quiet {
         sum_up(&closed.bundle);
     }
-    exit::of_code(Exit::with_command(&closed.verdict, command))
+    exit::of_code(code(&closed.verdict, command))
+}
+
+/// The exit code of a recording: that of the command, also where the recording ended it, unless
+/// something stands against it.
+pub fn code(verdict: &Verdict, command: Option<CommandEnd>) -> u8 {
+    match (verdict.exit(), command) {
+        (Exit::Done, Some(command)) => command.code,
+        (exit, _) => exit as u8,
+    }
 }
 
 /// A recording that has ended.

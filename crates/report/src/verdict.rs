@@ -1,9 +1,9 @@
 //! A verdict and its reasons in plain sentences, the same in every output.
 
-use super::listed;
 use crate::format::{count, counted, micros};
+use crate::sentence::listed;
 use crate::tables::Tone;
-use punctual_bundle::summary::VerdictWord;
+use punctual_bundle::summary::{RequirementSummary, Summary, VerdictWord};
 use punctual_bundle::verdict::{FailedPart, LeftOut, LeftOutKind, Unbegun};
 use punctual_bundle::{Exit, Reason, Verdict};
 use punctual_core::Nanos;
@@ -13,7 +13,7 @@ const NAMES: usize = 4;
 
 /// How it is to be looked at. It is good exactly where something was asked, all of it is met and
 /// nothing failed: where the exit code is 0.
-pub fn tone(verdict: &Verdict) -> Tone {
+pub fn tone_of(verdict: &Verdict) -> Tone {
     match (verdict.exit(), verdict.word) {
         (Exit::Done, Some(VerdictWord::Met)) => Tone::Good,
         (Exit::Done, _) => Tone::Plain,
@@ -104,7 +104,21 @@ fn words(verdict: VerdictWord) -> &'static str {
     crate::tables::verdict_words(verdict).1
 }
 
-/// The reasons that are about nothing that a table of requirements shows.
-pub fn beside_requirements(verdict: &Verdict) -> impl Iterator<Item = &Reason> {
-    verdict.against().filter(|reason| !matches!(reason, Reason::Requirement { .. }))
+/// The reasons that no table of requirements shows: those about requirements whose series can no
+/// longer be read are among them.
+pub fn beside_requirements(summary: &Summary) -> impl Iterator<Item = &Reason> {
+    summary.verdict.against().filter(|reason| !is_in_table(reason, summary))
+}
+
+fn is_in_table(reason: &Reason, summary: &Summary) -> bool {
+    let Reason::Requirement { place, requirement, verdict, .. } = reason else { return false };
+    let is_same =
+        |held: &RequirementSummary| held.requirement == *requirement && held.verdict == *verdict;
+    summary.phases.iter().any(|phase| {
+        let mut series = phase.series.iter();
+        series.any(|series| {
+            *place == format!("{}/{}", phase.name, series.name)
+                && series.requirements.iter().any(is_same)
+        })
+    })
 }
