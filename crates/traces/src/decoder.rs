@@ -5,7 +5,7 @@ use crate::meaning::{Form, Meaning, Values, futex, tid, vector_name};
 use crate::syscall::{Call, NumberedCalls};
 use punctual_core::event::{Event, EventKind, Futex, Group, Names, Source, TaskName, Tid};
 use punctual_core::{CpuSet, MonotonicNs};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 /// When and where a record was made.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +57,9 @@ pub(crate) struct Decoder {
     vectors: BTreeMap<u8, String>,
     /// Names that stand where a number is expected; see [`Decoder::intern`].
     interned: HashMap<Vec<u8>, u32>,
+    /// Functions that occurred by their addresses, and those that were found.
+    addresses: HashSet<u64>,
+    symbols: BTreeMap<u64, String>,
     pub(crate) calls: NumberedCalls,
     pub(crate) unreadable: u64,
     /// A loss whose number the file does not state.
@@ -189,6 +192,31 @@ impl Decoder {
         }
     }
 
+    /// The file states at the end that this many events of a CPU were lost in all.
+    pub(crate) fn lost_at_least(&mut self, cpu: u16, count: u64) {
+        if let Some(entry) = self.cpu(cpu).filter(|_| count > 0) {
+            entry.lost = entry.lost.max(count);
+        }
+    }
+
+    /// Names those addresses that occurred, by the lines of kallsyms.
+    pub(crate) fn name_addresses(&mut self, kallsyms: &[u8]) {
+        for line in kallsyms.split(|byte| *byte == b'\n') {
+            if self.addresses.is_empty() {
+                break;
+            }
+            let mut words = line.split(|byte| byte.is_ascii_whitespace());
+            let (Some(address), _, Some(name)) = (words.next(), words.next(), words.next()) else {
+                continue;
+            };
+            let address = std::str::from_utf8(address).ok();
+            let address = address.and_then(|address| u64::from_str_radix(address, 16).ok());
+            if let Some(address) = address.filter(|address| self.addresses.remove(address)) {
+                self.symbols.insert(address, lossy(name));
+            }
+        }
+    }
+
     /// What a task is called.
     pub(crate) fn comm(&mut self, tid: Tid, comm: &[u8]) {
         let end = comm.iter().position(|byte| *byte == 0).unwrap_or(comm.len()).min(COMM - 1);
@@ -247,6 +275,12 @@ impl Decoder {
                 if !self.vectors.contains_key(vector) =>
             {
                 self.vectors.insert(*vector, name.to_owned());
+            }
+            (
+                EventKind::WorkStart { function } | EventKind::TimerExpireEntry { function, .. },
+                _,
+            ) if self.addresses.len() < MOST_NAMES => {
+                self.addresses.insert(*function);
             }
             _ => {}
         }
@@ -378,6 +412,7 @@ impl Decoder {
             syscalls: self.calls.names(),
             symbols: interned
                 .map(|(name, place)| (FIRST_INTERNED + u64::from(*place), lossy(name)))
+                .chain(self.symbols.iter().map(|(address, name)| (*address, name.clone())))
                 .collect(),
             ..Names::default()
         }

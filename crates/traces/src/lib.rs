@@ -6,19 +6,23 @@
 //! ([`punctual_core::EventKind::Lost`]); what it is, holds and lacks is in [`TraceFacts`].
 
 mod bridge;
+pub mod bytes;
 mod clock;
+mod cursor;
+mod dat;
 mod decoder;
 mod error;
 mod facts;
+pub mod format;
 mod input;
+mod layout;
 mod meaning;
 
+pub mod page;
 mod reader;
 mod recognize;
 mod reorder;
-#[allow(dead_code)] // What binary formats need.
 mod syscall;
-#[allow(dead_code)] // The same.
 mod task_state;
 mod text;
 mod trace;

@@ -1,5 +1,6 @@
 //! Which format a file is of, by its first bytes.
 
+use crate::dat::looks_like_dat;
 use crate::text::looks_like_text_of_ftrace;
 use crate::{TraceError, TraceFormat};
 
@@ -10,6 +11,9 @@ pub(crate) const HEAD: usize = 64 << 10;
 pub(crate) fn recognize(head: &[u8]) -> Result<TraceFormat, TraceError> {
     if looks_like_text_of_ftrace(head) {
         return Ok(TraceFormat::FtraceText);
+    }
+    if looks_like_dat(head) {
+        return Ok(TraceFormat::TraceDat);
     }
     let begins = |magic: &[u8]| head.starts_with(magic);
     let hint = match () {

@@ -1,6 +1,7 @@
 //! A trace, whatever its format: events in the order of time.
 
 use crate::bridge::Bridge;
+use crate::dat::DatReader;
 use crate::decoder::Decoder;
 use crate::input::Sequential;
 use crate::reader::Reader;
@@ -37,6 +38,11 @@ impl Trace {
         head.truncate(read);
         match recognize(&head)? {
             TraceFormat::FtraceText => Trace::text(Box::new(Sequential { file, at: 0 })),
+            format @ TraceFormat::TraceDat => {
+                let reader = DatReader::open(file)?;
+                let bridge = Bridge::new(reader.distance());
+                Ok(Trace::of(format, Box::new(reader), Reorder::new(0), bridge))
+            }
             format => Err(TraceError::NotStreamable(format)),
         }
     }

@@ -1,0 +1,57 @@
+//! Reads the parts of a file one after the other, believing no length.
+
+use crate::ReadAt;
+use crate::bytes::ByteOrder;
+use std::io;
+
+/// A place in a file.
+pub(crate) struct Cursor<'a> {
+    file: &'a dyn ReadAt,
+    pub(crate) at: u64,
+    pub(crate) order: ByteOrder,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(file: &'a dyn ReadAt, at: u64, order: ByteOrder) -> Cursor<'a> {
+        Cursor { file, at, order }
+    }
+
+    /// The next `count` bytes, which must be there.
+    pub(crate) fn bytes(&mut self, count: u64) -> io::Result<Vec<u8>> {
+        let short = || io::Error::new(io::ErrorKind::UnexpectedEof, "it ends within a part");
+        let left = self.file.size()?.saturating_sub(self.at);
+        let count = usize::try_from(count).ok().filter(|count| *count as u64 <= left);
+        let mut bytes = vec![0; count.ok_or_else(short)?];
+        if self.file.read_at(self.at, &mut bytes)? < bytes.len() {
+            return Err(short());
+        }
+        self.at += bytes.len() as u64;
+        Ok(bytes)
+    }
+
+    /// The same, of at most `most` bytes: more are passed over.
+    pub(crate) fn at_most(&mut self, count: u64, most: u64) -> io::Result<Vec<u8>> {
+        let bytes = self.bytes(count.min(most))?;
+        self.at = self.at.saturating_add(count - count.min(most));
+        Ok(bytes)
+    }
+
+    pub(crate) fn skip(&mut self, count: u64) {
+        self.at = self.at.saturating_add(count);
+    }
+
+    pub(crate) fn number(&mut self, size: u64) -> io::Result<u64> {
+        Ok(self.order.unsigned(&self.bytes(size)?))
+    }
+
+    pub(crate) fn text(&mut self, most: usize) -> io::Result<String> {
+        let mut bytes = vec![0; most];
+        let read = self.file.read_at(self.at, &mut bytes)?;
+        bytes.truncate(read);
+        let Some(end) = bytes.iter().position(|byte| *byte == 0) else {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a name has no end"));
+        };
+        self.at += end as u64 + 1;
+        Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
+    }
+}

@@ -1,0 +1,218 @@
+//! trace.dat of trace-cmd, versions 6 and 7.
+
+mod compression;
+mod head;
+mod lane;
+
+use crate::bytes::ByteOrder;
+use crate::decoder::{Decoder, Head};
+use crate::reader::{About, Reader};
+use crate::{ReadAt, TraceError};
+use head::DatHead;
+use lane::Lane;
+use punctual_core::event::{Event, Tid};
+use punctual_core::{Finding, Severity};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// Whether a file begins as one of these does.
+pub(crate) fn looks_like_dat(head: &[u8]) -> bool {
+    head.starts_with(head::MAGIC)
+}
+
+/// Reads trace.dat.
+pub(crate) struct DatReader {
+    file: Box<dyn ReadAt>,
+    head: DatHead,
+    lanes: Vec<Lane>,
+    /// The lanes by the time of their next records.
+    next: BinaryHeap<Reverse<(u64, usize)>>,
+    decoder: Decoder,
+    findings: Vec<Finding>,
+    ended: bool,
+}
+
+/// Records between two looks at what came out.
+const AT_ONCE: usize = 1024;
+
+impl DatReader {
+    pub(crate) fn open(file: Box<dyn ReadAt>) -> Result<DatReader, TraceError> {
+        let head = DatHead::read(&*file)?;
+        let mut decoder = Decoder::default();
+        if let Some(cpu) = u16::try_from(head.cpus).ok().and_then(|cpus| cpus.checked_sub(1)) {
+            decoder.has_cpu(cpu);
+        }
+        if let Some(machine) = head.uname.as_deref().and_then(machine) {
+            decoder.calls.set_machine(machine);
+        }
+        for (tid, name) in lines_of_tasks(&head.comms) {
+            decoder.comm(tid, name);
+        }
+        for (tid, process) in lines_of_tasks(&head.processes) {
+            if let Ok(process) = String::from_utf8_lossy(process).trim().parse() {
+                decoder.process(tid, process);
+            }
+        }
+        let ticks = head.clock.as_deref().is_some_and(|clock| {
+            matches!(clock, "x86-tsc" | "counter" | "uptime" | "ppc-tb") || clock.contains("tsc")
+        });
+        if let (true, None, Some(clock)) = (ticks, head.ticks, &head.clock) {
+            return Err(TraceError::Unsupported(format!(
+                "this trace.dat has the clock `{}`, and does not say how long its ticks are: \
+                 record with `-C mono`",
+                clock.escape_debug()
+            )));
+        }
+        let size = file.size()?;
+        let lanes: Vec<Lane> =
+            head.data.iter().map(|data| Lane::new(*data, head.order, size)).collect();
+        let mut reader = DatReader {
+            file,
+            findings: findings(&head),
+            head,
+            lanes,
+            next: BinaryHeap::new(),
+            decoder,
+            ended: false,
+        };
+        for lane in 0..reader.lanes.len() {
+            reader.advance(lane)?;
+        }
+        Ok(reader)
+    }
+
+    /// The distance of its clock from CLOCK_MONOTONIC, where the file states it.
+    pub(crate) fn distance(&self) -> Option<i64> {
+        (self.head.clock.as_deref() == Some("mono")).then_some(self.head.offset)
+    }
+
+    fn advance(&mut self, lane: usize) -> Result<(), TraceError> {
+        if self.lanes[lane].advance(&*self.file, self.head.shape)? {
+            self.next.push(Reverse((self.lanes[lane].at, lane)));
+        }
+        Ok(())
+    }
+
+    fn time(&self, ticks: u64) -> i64 {
+        let nanoseconds = match self.head.ticks {
+            Some((by, shift)) => ((u128::from(ticks) * u128::from(by)) >> shift) as u64,
+            None => ticks,
+        };
+        (nanoseconds as i64).saturating_add(self.head.offset)
+    }
+
+    fn take(&mut self, number: usize, out: &mut VecDeque<Event>) {
+        let lane = &mut self.lanes[number];
+        let (at, cpu, lost) = (lane.at, lane.cpu(), lane.lost.take());
+        let at = self.time(at);
+        let lane = &self.lanes[number];
+        if let Some(count) = lost {
+            self.decoder.lost(cpu, at, count, out);
+        }
+        let (record, order) = (lane.record(), self.head.order);
+        let head = Head { at, cpu, tid: None };
+        let id = order.at(record, 0, 2).map(|id| id as u16);
+        match id.and_then(|id| self.head.layouts.get_mut(&id)) {
+            Some(layout) => layout.take(record, order, head, &mut self.decoder, out),
+            None => self.decoder.unreadable += 1,
+        }
+    }
+
+    fn end(&mut self) -> Result<(), TraceError> {
+        for lane in &mut self.lanes {
+            self.decoder.unreadable += std::mem::take(&mut lane.damaged);
+            if let Some(count) = lane.lost.take() {
+                self.decoder.lost_outside(lane.cpu(), count.unwrap_or(1));
+            }
+        }
+        for (cpu, lost) in self.head.statistics.iter().filter_map(|text| statistics(text)) {
+            self.decoder.lost_at_least(cpu, lost);
+        }
+        let kallsyms = self.head.kallsyms(&*self.file)?;
+        self.decoder.name_addresses(&kallsyms);
+        Ok(())
+    }
+}
+
+impl Reader for DatReader {
+    fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
+        for _ in 0..AT_ONCE {
+            let Some(Reverse((_, lane))) = self.next.pop() else {
+                if !std::mem::replace(&mut self.ended, true) {
+                    self.end()?;
+                }
+                return Ok(false);
+            };
+            self.take(lane, out);
+            self.advance(lane)?;
+        }
+        Ok(true)
+    }
+
+    fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
+    fn about(&self) -> About {
+        let uname = self.head.uname.as_deref();
+        let version = self.head.version;
+        let writer = self.head.writer.as_deref().map_or("trace-cmd".to_owned(), |writer| {
+            format!("trace-cmd {}", writer.trim_start_matches("trace-cmd").trim())
+        });
+        About {
+            producer: Some(format!("{writer} (trace.dat {version})")),
+            // `Linux host 6.12.0-rt #1 SMP … x86_64`
+            kernel: uname.and_then(|uname| uname.split(' ').nth(2)).map(str::to_owned),
+            machine: uname.and_then(machine).map(str::to_owned),
+            clock: self.head.clock.clone(),
+            resolution: None,
+            states_enabled: false,
+            findings: self.findings.clone(),
+        }
+    }
+}
+
+fn machine(uname: &str) -> Option<&str> {
+    uname.rsplit(' ').find(|word| !word.is_empty() && *word != "GNU/Linux")
+}
+
+/// `1234 name` of saved_cmdlines, and `1234 1230` of saved_tgids.
+fn lines_of_tasks(text: &[u8]) -> impl Iterator<Item = (Tid, &[u8])> {
+    text.split(|byte| *byte == b'\n').filter_map(|line| {
+        let space = line.iter().position(|byte| *byte == b' ')?;
+        let tid = std::str::from_utf8(&line[..space]).ok()?.parse().ok()?;
+        Some((Tid(tid), &line[space + 1..]))
+    })
+}
+
+/// `CPU: 0`, `overrun: 5` and `dropped events: 0` of per_cpu/cpu0/stats.
+fn statistics(text: &str) -> Option<(u16, u64)> {
+    let number = |key: &str| -> Option<u64> {
+        text.lines().find_map(|line| line.trim().strip_prefix(key)?.trim().parse().ok())
+    };
+    let cpu = u16::try_from(number("CPU:")?).ok()?;
+    let lost =
+        number("overrun:").unwrap_or(0).saturating_add(number("dropped events:").unwrap_or(0));
+    Some((cpu, lost))
+}
+
+fn findings(head: &DatHead) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if !head.instances.is_empty() {
+        let message = format!(
+            "The trace has {} buffers besides the first; their events are read as those of one.",
+            head.instances.len()
+        );
+        findings.push(Finding::new("trace-buffers", Severity::Note, "trace", message));
+    }
+    if head.of_guest {
+        let message = "The trace is of a guest and holds corrections to the host's clock; its \
+                       events keep the guest's own.";
+        findings.push(Finding::new("trace-guest", Severity::Note, "trace", message));
+    }
+    if head.order == ByteOrder::Big {
+        let message = "The trace is of a big-endian machine.";
+        findings.push(Finding::new("trace-byte-order", Severity::Note, "trace", message));
+    }
+    findings
+}

@@ -1,0 +1,41 @@
+//! What a compressed part of a trace.dat holds.
+
+use flate2::read::ZlibDecoder;
+use std::io::{self, Read};
+
+/// How parts are compressed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Compression {
+    None,
+    Zlib,
+    Zstd,
+}
+
+impl Compression {
+    pub(super) fn of_name(name: &str) -> Option<Compression> {
+        match name {
+            "none" => Some(Compression::None),
+            "zlib" => Some(Compression::Zlib),
+            "zstd" => Some(Compression::Zstd),
+            _ => None,
+        }
+    }
+
+    /// At most `size` bytes of what is compressed here.
+    pub(super) fn unpack(self, packed: &[u8], size: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        match self {
+            Compression::None => bytes.extend_from_slice(packed),
+            Compression::Zlib => {
+                ZlibDecoder::new(packed).take(size).read_to_end(&mut bytes)?;
+            }
+            Compression::Zstd => {
+                let decoder = ruzstd::decoding::StreamingDecoder::new(packed);
+                let invalid =
+                    |why| io::Error::new(io::ErrorKind::InvalidData, format!("zstd: {why}"));
+                decoder.map_err(invalid)?.take(size).read_to_end(&mut bytes)?;
+            }
+        }
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,165 @@
+//! The records of one CPU, page by page.
+
+use super::compression::Compression;
+use super::head::CpuData;
+use crate::ReadAt;
+use crate::bytes::ByteOrder;
+use crate::page::{Item, PageReader, PageShape};
+use std::io;
+
+/// Where reading stands in the data of one CPU.
+pub(super) struct Lane {
+    data: CpuData,
+    order: ByteOrder,
+    /// The next byte in the file, and the end.
+    next: u64,
+    end: u64,
+    chunks: Option<u64>,
+    /// A page, or an unpacked chunk of several, of which this one is read.
+    bytes: Vec<u8>,
+    page: usize,
+    reader: Option<PageReader>,
+    /// The record that follows.
+    pub(super) at: u64,
+    record: (usize, usize),
+    /// Events are missing before it.
+    pub(super) lost: Option<Option<u64>>,
+    pub(super) damaged: u64,
+}
+
+/// trace-cmd compresses ten pages at once, of 64 KiB at most.
+const MOST_CHUNK: u64 = 32 << 20;
+
+impl Lane {
+    pub(super) fn new(data: CpuData, order: ByteOrder, size: u64) -> Lane {
+        // The size of what is compressed leaves out some heads: the count of chunks bounds it.
+        let end = match data.compression {
+            Compression::None => data.at.saturating_add(data.size).min(size),
+            _ if data.size == 0 => data.at,
+            _ => size,
+        };
+        Lane {
+            data,
+            order,
+            next: data.at,
+            end,
+            chunks: None,
+            bytes: Vec::new(),
+            page: 0,
+            reader: None,
+            at: 0,
+            record: (0, 0),
+            lost: None,
+            damaged: 0,
+        }
+    }
+
+    pub(super) fn cpu(&self) -> u16 {
+        self.data.cpu
+    }
+
+    /// The record that follows.
+    pub(super) fn record(&self) -> &[u8] {
+        self.page().get(self.record.0..self.record.1).unwrap_or_default()
+    }
+
+    fn page(&self) -> &[u8] {
+        let from = self.page * self.data.page_size;
+        let to = (from + self.data.page_size).min(self.bytes.len());
+        self.bytes.get(from..to).unwrap_or_default()
+    }
+
+    /// Goes to the next record; `false` after the last.
+    pub(super) fn advance(&mut self, file: &dyn ReadAt, shape: PageShape) -> io::Result<bool> {
+        loop {
+            let from = self.page * self.data.page_size;
+            let to = (from + self.data.page_size).min(self.bytes.len());
+            let page = self.bytes.get(from..to).unwrap_or_default();
+            match self.reader.as_mut().and_then(|reader| reader.next(page)) {
+                Some(Item::Record { at, from, to }) => {
+                    (self.at, self.record) = (at, (from, to));
+                    return Ok(true);
+                }
+                Some(Item::Lost(count)) => self.lose(count),
+                Some(Item::Damaged) => {
+                    self.damaged += 1;
+                    self.lose(None);
+                }
+                None => {
+                    if !self.next_page(file)? {
+                        return Ok(false);
+                    }
+                    self.reader = Some(PageReader::new(self.page(), shape));
+                }
+            }
+        }
+    }
+
+    fn lose(&mut self, count: Option<u64>) {
+        self.lost = Some(match self.lost {
+            None => count,
+            Some(before) => before.zip(count).map(|(before, count)| before.saturating_add(count)),
+        });
+    }
+
+    fn next_page(&mut self, file: &dyn ReadAt) -> io::Result<bool> {
+        if self.reader.is_some() && (self.page + 1) * self.data.page_size < self.bytes.len() {
+            self.page += 1;
+            return Ok(true);
+        }
+        self.page = 0;
+        match self.data.compression {
+            Compression::None => self.plain(file),
+            packed => self.chunk(file, packed),
+        }
+    }
+
+    fn plain(&mut self, file: &dyn ReadAt) -> io::Result<bool> {
+        let size = self.end.saturating_sub(self.next).min(self.data.page_size as u64);
+        self.bytes.resize(size as usize, 0);
+        let read = file.read_at(self.next, &mut self.bytes)?;
+        self.bytes.truncate(read);
+        self.next += read as u64;
+        Ok(read > 0)
+    }
+
+    fn chunk(&mut self, file: &dyn ReadAt, packed: Compression) -> io::Result<bool> {
+        let number = |at: u64| -> io::Result<Option<u64>> {
+            let mut bytes = [0; 4];
+            Ok((file.read_at(at, &mut bytes)? == 4).then(|| self.order.unsigned(&bytes)))
+        };
+        if self.chunks.is_none() && self.next < self.end {
+            self.chunks = number(self.next)?;
+            self.next += 4;
+        }
+        let left = self.chunks.unwrap_or(0);
+        if left == 0 || self.next.saturating_add(8) > self.end {
+            return Ok(false);
+        }
+        let (Some(size), Some(unpacked)) = (number(self.next)?, number(self.next + 4)?) else {
+            return Ok(false);
+        };
+        self.chunks = Some(left - 1);
+        let from = self.next + 8;
+        self.next = from.saturating_add(size);
+        if size > MOST_CHUNK || self.next > self.end {
+            self.fail();
+            return Ok(false);
+        }
+        let mut bytes = vec![0; size as usize];
+        let read = file.read_at(from, &mut bytes)?;
+        match packed.unpack(&bytes[..read], unpacked.min(MOST_CHUNK)) {
+            Ok(bytes) if !bytes.is_empty() => self.bytes = bytes,
+            _ => {
+                self.fail();
+                self.bytes.clear();
+            }
+        }
+        Ok(true)
+    }
+
+    fn fail(&mut self) {
+        self.damaged += 1;
+        self.lose(None);
+    }
+}

@@ -1,0 +1,241 @@
+//! trace.dat, built here in every shape that machines give it; those that trace-cmd wrote are
+//! compared with it by `bench/traces`.
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use punctual_core::event::{EventKind, TaskState, Tid};
+use punctual_core::{Event, MonotonicNs};
+use punctual_traces::{ClockRelation, Trace, TraceError, TraceFacts, TraceFormat};
+use std::io::Write;
+
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    big: bool,
+    long: usize,
+    page: usize,
+}
+
+const SHAPES: [Shape; 4] = [
+    Shape { big: false, long: 8, page: 4096 },
+    Shape { big: false, long: 4, page: 4096 },
+    Shape { big: true, long: 8, page: 65536 },
+    Shape { big: true, long: 4, page: 16384 },
+];
+
+impl Shape {
+    fn number(self, number: u64, size: usize) -> Vec<u8> {
+        if self.big {
+            number.to_be_bytes()[8 - size..].to_vec()
+        } else {
+            number.to_le_bytes()[..size].to_vec()
+        }
+    }
+    fn sized(self, text: &str) -> Vec<u8> {
+        [self.number(text.len() as u64, 8), text.as_bytes().to_vec()].concat()
+    }
+    fn head(self, version: &str) -> Vec<u8> {
+        let mut head = b"\x17\x08\x44tracing".to_vec();
+        head.extend_from_slice(version.as_bytes());
+        head.extend([0, u8::from(self.big), self.long as u8]);
+        head.extend(self.number(self.page as u64, 4));
+        head
+    }
+    fn header_pages(self) -> Vec<u8> {
+        let (long, data) = (self.long, 8 + self.long);
+        let page = format!(
+            "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\tfield: local_t \
+             commit;\toffset:8;\tsize:{long};\tsigned:1;\n\tfield: char \
+             data;\toffset:{data};\tsize:4080;\tsigned:1;\n"
+        );
+        [b"header_page\0".to_vec(), self.sized(&page), b"header_event\0".to_vec(), self.sized("x")]
+            .concat()
+    }
+    fn formats(self) -> Vec<u8> {
+        let mut bytes = self.number(1, 4);
+        bytes.extend(b"sched\0");
+        bytes.extend(self.number(1, 4));
+        bytes.extend(self.sized(SWITCH));
+        bytes
+    }
+    fn switch(self, tid: u32, next: u32) -> Vec<u8> {
+        let mut record = self.number(316, 2);
+        record.extend([0, 0]);
+        record.extend(self.number(tid.into(), 4));
+        record.extend(b"first\0\0\0\0\0\0\0\0\0\0\0");
+        record.extend(self.number(tid.into(), 4));
+        record.extend(self.number(120, 4));
+        record.extend(self.number(1, 4));
+        record.extend(b"two words\0\0\0\0\0\0\0");
+        record.extend(self.number(next.into(), 4));
+        record.extend(self.number(19, 4));
+        record
+    }
+    /// A page with a record 10 ns after its beginning and another 5 ns after that.
+    fn page(self, at: u64, lost: Option<u64>, tid: u32) -> Vec<u8> {
+        let mut data = Vec::new();
+        for (delta, record) in [(10, self.switch(tid, 77)), (5, self.switch(77, tid))] {
+            let words = record.len() as u64 / 4;
+            let head = if self.big { words << 27 | delta } else { words | delta << 5 };
+            data.extend(self.number(head, 4));
+            data.extend(record);
+        }
+        let flags = if lost.is_some() { 1 << 31 | 1 << 30 } else { 0 };
+        let mut page = self.number(at, 8);
+        page.extend(self.number(data.len() as u64 | flags, self.long));
+        page.extend(data);
+        page.extend(lost.map_or(Vec::new(), |lost| self.number(lost, self.long)));
+        page.resize(self.page, 0);
+        page
+    }
+    fn cpus(self) -> [Vec<u8>; 2] {
+        let second = [self.page(1_002, None, 8), self.page(5_000, Some(9), 8)].concat();
+        [self.page(1_000, None, 7), second]
+    }
+    fn version_6(self) -> Vec<u8> {
+        let mut file = [self.head("6"), self.header_pages(), self.number(0, 4)].concat();
+        file.extend(self.formats());
+        file.extend(self.number(0, 4));
+        file.extend(self.number(0, 4));
+        file.extend(self.sized("7 of cmdlines\n99 other\n"));
+        file.extend(self.number(2, 4));
+        file.extend(b"options  \0");
+        let uname = b"Linux host 6.12.0-rt #1 SMP x86_64\0";
+        file.extend([self.number(5, 2), self.number(uname.len() as u64, 4)].concat());
+        file.extend(uname);
+        file.extend([self.number(4, 2), self.number(0, 4), self.number(0, 2)].concat());
+        file.extend(b"flyrecord\0");
+        let clock = self.sized("local [mono] global\n");
+        let at = file.len() + 2 * 16 + clock.len();
+        let [first, second] = self.cpus();
+        let sizes = [(at, first.len()), (at + first.len(), second.len())];
+        for (at, size) in sizes {
+            file.extend([self.number(at as u64, 8), self.number(size as u64, 8)].concat());
+        }
+        [file, clock, first, second].concat()
+    }
+    fn section(self, kind: u64, bytes: &[u8], packed: bool) -> Vec<u8> {
+        let mut section = [self.number(kind, 2), self.number(packed.into(), 2)].concat();
+        section.extend(self.number(0, 4));
+        if packed {
+            let chunk = self.chunk(bytes);
+            section.extend(self.number(chunk.len() as u64, 8));
+            section.extend(chunk);
+        } else {
+            section.extend(self.number(bytes.len() as u64, 8));
+            section.extend(bytes);
+        }
+        section
+    }
+    fn chunk(self, bytes: &[u8]) -> Vec<u8> {
+        let packed = zlib(bytes);
+        let sizes = [self.number(packed.len() as u64, 4), self.number(bytes.len() as u64, 4)];
+        [sizes.concat(), packed].concat()
+    }
+    fn version_7(self) -> Vec<u8> {
+        let mut file = [self.head("7"), b"zlib\x001.2\0".to_vec()].concat();
+        let place = file.len();
+        file.extend([0; 8]);
+        let mut options = Vec::new();
+        let mut option = |kind: u64, data: Vec<u8>| {
+            options.extend([self.number(kind, 2), self.number(data.len() as u64, 4), data].concat())
+        };
+        for (kind, bytes) in [(16, self.header_pages()), (18, self.formats())] {
+            option(kind, self.number(file.len() as u64, 8));
+            file.extend(self.section(kind, &bytes, true));
+        }
+        let buffer = file.len() as u64;
+        let mut of_buffer = [self.number(buffer, 8), b"\0mono\0".to_vec()].concat();
+        of_buffer.extend([self.number(self.page as u64, 4), self.number(2, 4)].concat());
+        file.extend([self.number(3, 2), self.number(1, 2), vec![0; 12]].concat());
+        for (cpu, data) in self.cpus().into_iter().enumerate() {
+            let at = file.len() as u64;
+            let chunks: Vec<Vec<u8>> =
+                data.chunks(self.page).map(|page| self.chunk(page)).collect();
+            file.extend(self.number(chunks.len() as u64, 4));
+            chunks.iter().for_each(|chunk| file.extend(chunk));
+            let size = file.len() as u64 - at;
+            of_buffer.extend([self.number(cpu as u64, 4), self.number(at, 8)].concat());
+            of_buffer.extend(self.number(size, 8));
+        }
+        option(3, of_buffer);
+        option(9, b"3.1.6\0".to_vec());
+        option(0, self.number(0, 8));
+        let at = self.number(file.len() as u64, 8);
+        file[place..place + 8].copy_from_slice(&at);
+        file.extend(self.section(0, &options, false));
+        file
+    }
+}
+
+fn zlib(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+const SWITCH: &str = include_str!("data/sched_switch.format");
+
+fn read(file: Vec<u8>) -> (Vec<Event>, TraceFacts) {
+    let mut trace = Trace::open(file).unwrap();
+    let events: Vec<Event> = trace.by_ref().map(Result::unwrap).collect();
+    assert!(events.windows(2).all(|pair| pair[0].at <= pair[1].at));
+    (events, trace.facts())
+}
+
+#[test]
+fn both_versions_are_read_in_every_byte_order_and_word_size() {
+    for shape in SHAPES {
+        for (version, file) in [(6, shape.version_6()), (7, shape.version_7())] {
+            let (events, facts) = read(file);
+            let of = |event: &Event| (event.at.0, event.cpu, event.tid.0);
+            let lost = (5_010, 1, 0);
+            let expected = [
+                (1_010, 0, 7),
+                (1_012, 1, 8),
+                (1_015, 0, 77),
+                (1_017, 1, 77),
+                lost,
+                (5_010, 1, 8),
+                (5_015, 1, 77),
+            ];
+            assert_eq!(events.iter().map(of).collect::<Vec<_>>(), expected, "{shape:?} {version}");
+            let gap = EventKind::Lost { count: 9, since: MonotonicNs(1_017) };
+            assert_eq!(events[4].what, gap);
+            let prev_state = TaskState::Sleeping;
+            let switch =
+                EventKind::Switch { prev_prio: 120, prev_state, next: Tid(77), next_prio: 19 };
+            assert_eq!(events[0].what, switch);
+            assert_eq!(facts.format, TraceFormat::TraceDat);
+            assert_eq!(facts.clock.name.as_deref(), Some("mono"));
+            assert_eq!(facts.clock.relation, ClockRelation::Monotonic);
+            assert_eq!(facts.names.task(Tid(77)), "first");
+            assert_eq!(facts.recorded.lost(), 9);
+            assert_eq!(facts.tracepoints["sched:sched_switch"].used, 6);
+            assert_eq!((facts.unreadable, facts.out_of_order), (0, 0));
+            if version == 6 {
+                assert_eq!(facts.names.task(Tid(99)), "other");
+                assert_eq!(facts.kernel.as_deref(), Some("6.12.0-rt"));
+                assert_eq!(facts.machine.as_deref(), Some("x86_64"));
+            } else {
+                assert_eq!(facts.producer.as_deref(), Some("trace-cmd 3.1.6 (trace.dat 7)"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_that_ends_early_gives_what_it_holds_or_says_why() {
+    let shape = SHAPES[0];
+    for file in [shape.version_6(), shape.version_7()] {
+        for length in (0..file.len()).step_by(37) {
+            if let Ok(trace) = Trace::open(file[..length].to_vec()) {
+                assert!(trace.flatten().count() <= 7);
+            }
+        }
+    }
+    let mut other = shape.version_6();
+    other[10] = b'5';
+    assert!(matches!(Trace::open(other), Err(TraceError::Unsupported(_))));
+    let stream = std::io::Cursor::new(shape.version_6());
+    assert!(matches!(Trace::open_stream(stream), Err(TraceError::NotStreamable(_))));
+}
