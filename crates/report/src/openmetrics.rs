@@ -153,7 +153,8 @@ fn seconds(ns: i128) -> String {
 
 /// As the format wants it, and without what a terminal would obey.
 fn escaped(value: &str) -> String {
-    crate::format::plain(value).replace('\\', "\\\\").replace('"', "\\\"")
+    let line = |line: &str| crate::format::plain(line).replace('\\', "\\\\").replace('"', "\\\"");
+    value.split('\n').map(line).collect::<Vec<_>>().join("\\n")
 }
 
 #[cfg(test)]
@@ -164,7 +165,7 @@ mod tests {
     fn names_bring_nothing_that_a_terminal_obeys() {
         let mut text = String::new();
         sample(&mut text, "x", "_total", &[("thread", "a\u{1b}]0;b\u{7}\"\n".to_owned())], "1");
-        assert_eq!(text, "x_total{thread=\"a\\\\u{1b}]0;b\\\\u{7}\\\"\\\\n\"} 1\n");
+        assert_eq!(text, "x_total{thread=\"a\\\\u{1b}]0;b\\\\u{7}\\\"\\n\"} 1\n");
     }
 
     #[test]

@@ -120,6 +120,48 @@ fn stage(place: &Path, fixture: &str) {
     let of_tool = "crates/bundle/src/import/testdata/rt-tests-2.6/verbose.json";
     fs::copy(root.join(of_tool), place.join("cyclictest.json")).unwrap();
     fs::copy(root.join("examples/systress-demo.cfg"), place.join("stress.cfg")).unwrap();
+    ["trace.txt", "trace.dat"].map(|name| fs::write(place.join(name), trace()).unwrap());
+}
+
+/// The text of ftrace of a thread that sleeps until each next millisecond.
+fn trace() -> String {
+    let mut text =
+        "# tracer: nop\n#\n# entries-in-buffer/entries-written: 900/900   #P:1\n#\n".to_owned();
+    for cycle in 0..100 {
+        let mut line = |us: u32, task: &str, what: &str| {
+            let at = f64::from(cycle * 1_000 + us) / 1e6 + 100.0;
+            text += &format!("{task:>16} [000] d..2. {at:12.6}: {what}\n");
+        };
+        let expires = (u64::from(cycle) + 1) * 1_000_000 + 100_000_000_000;
+        line(100, "servo-7", "sys_clock_nanosleep(which_clock: 1, flags: 1, rqtp: 7f00, rmtp: 0)");
+        let start = format!(
+            "hrtimer_start: hrtimer=00000000aaaabbbb function=hrtimer_wakeup expires={expires} \
+             softexpires={expires} mode=ABS"
+        );
+        line(101, "servo-7", &start);
+        line(
+            102,
+            "servo-7",
+            "sched_switch: prev_comm=servo prev_pid=7 prev_prio=19 prev_state=S ==> \
+             next_comm=swapper/0 next_pid=0 next_prio=120",
+        );
+        let expire = format!(
+            "hrtimer_expire_entry: hrtimer=00000000aaaabbbb function=hrtimer_wakeup now={}",
+            expires + 1_000
+        );
+        line(1_001, "<idle>-0", "local_timer_entry: vector=236");
+        line(1_002, "<idle>-0", &expire);
+        line(1_003, "<idle>-0", "sched_waking: comm=servo pid=7 prio=19 target_cpu=000");
+        line(1_004, "<idle>-0", "local_timer_exit: vector=236");
+        line(
+            1_005,
+            "<idle>-0",
+            "sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> \
+             next_comm=servo next_pid=7 next_prio=19",
+        );
+        line(1_006, "servo-7", "sys_clock_nanosleep -> 0x0");
+    }
+    text
 }
 
 /// The sources of all tests of the program, and of those that need a guest.
