@@ -166,7 +166,7 @@ mod tests {
             };
             let words = [head(2, 10), 7, 8, head(30, 5), 1, head(0, 1), 8, 9];
             let mut page = word(1_000, 8);
-            page.extend(word(words.len() as u64 * 4 | MISSED | STORED, long));
+            page.extend(word((words.len() as u64 * 4) | MISSED | STORED, long));
             page.extend(words.iter().flat_map(|number| word(*number, 4)));
             page.extend(word(77, long));
             let shape = PageShape::parse("", long, order);

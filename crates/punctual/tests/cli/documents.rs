@@ -120,7 +120,9 @@ fn stage(place: &Path, fixture: &str) {
     let of_tool = "crates/bundle/src/import/testdata/rt-tests-2.6/verbose.json";
     fs::copy(root.join(of_tool), place.join("cyclictest.json")).unwrap();
     fs::copy(root.join("examples/systress-demo.cfg"), place.join("stress.cfg")).unwrap();
-    ["trace.txt", "trace.dat"].map(|name| fs::write(place.join(name), trace()).unwrap());
+    for name in ["trace.txt", "trace.dat"] {
+        fs::write(place.join(name), trace()).unwrap();
+    }
 }
 
 /// The text of ftrace of a thread that sleeps until each next millisecond.

@@ -268,6 +268,7 @@ impl DatHead {
     }
 
     /// Where the next options are.
+    #[allow(clippy::ptr_arg)] // A cursor reads what has a known size.
     fn options_7(
         &mut self,
         options: &Vec<u8>,
@@ -298,6 +299,7 @@ impl DatHead {
         Ok(0)
     }
 
+    #[allow(clippy::ptr_arg)] // A cursor reads what has a known size.
     fn buffer_7(&mut self, file: &dyn ReadAt, data: &Vec<u8>) -> Result<(), TraceError> {
         let mut cursor = Cursor::new(data, 0, self.order);
         let at = cursor.number(8)?;
