@@ -33,6 +33,8 @@ const LOW: Option<u8> = Some(1);
 const ABOVE: Option<u8> = Some(PRIORITY + 10);
 
 const PREEMPTED: (&str, &str) = ("preempted", CULPRIT);
+/// The accounting, and windows of a freezer, still show a stop as a wait.
+const STOPPED: Causes = &[("stopped", CULPRIT), ("waiting", CULPRIT)];
 const QUEUED: (&str, &str) = ("runqueue", CULPRIT);
 const IRQS: (&str, &str) = ("timer-irq-delay", CULPRIT);
 const PREEMPTION: (&str, &str) = ("non-preemptible", CULPRIT);
@@ -111,8 +113,8 @@ pub const WAYS: &[Way] = &[
     task("task-then-irqs", &[PREEMPTED, IRQS], (Policy::Fifo, ABOVE), &["spin", "irqs"]),
     task("task-then-irq", &[PREEMPTED, IRQ], (Policy::Fifo, ABOVE), &["spin", "irq"]),
     task("equal-then-irqs", &[QUEUED, IRQS], (Policy::Fifo, Some(PRIORITY)), &["spin", "irqs"]),
-    task("stop-signal", &[("waiting", CULPRIT)], (Policy::Fifo, ABOVE), &["sigstop"]),
-    task("freezer", &[("waiting", CULPRIT)], (Policy::Fifo, ABOVE), &["freeze"]),
+    task("stop-signal", STOPPED, (Policy::Fifo, ABOVE), &["sigstop"]),
+    task("freezer", STOPPED, (Policy::Fifo, ABOVE), &["freeze"]),
     from(TICKS, task("rt-throttling", &[THROTTLED], (Policy::Fifo, Some(50)), &["hog"])),
     own("lock", &[("lock", CULPRIT)], Lock(LockKind::Plain, Holder::Runs)),
     own("lock-holder-asleep", &[("lock", CULPRIT)], Lock(LockKind::Plain, Holder::Sleeps)),
