@@ -29,6 +29,7 @@ fn table_and_json_hold_the_same_rules_and_each_is_explained() {
     assert!(rules.len() >= 40, "{} rules", rules.len());
     let table = text(&expect(0, &["check"]));
     assert!(!table.contains('\u{1b}'), "no colours into a pipe");
+    let named: Vec<&str> = table.split([' ', ',', '\n']).collect();
     for rule in rules {
         let id = rule["id"].as_str().unwrap();
         assert!(
@@ -43,7 +44,7 @@ fn table_and_json_hold_the_same_rules_and_each_is_explained() {
             );
         }
         assert!(rule["fix"].is_string() || rule["fix"].is_null(), "{rule}");
-        assert!(table.contains(&format!(" {id} ")), "{id} is missing in the table");
+        assert!(named.contains(&id), "{id} is missing in the table");
         let explained = text(&expect(0, &["check", "--explain", id]));
         assert!(
             explained.contains(id) && explained.contains(rule["source"].as_str().unwrap()),
