@@ -136,7 +136,7 @@ fn want_of_memory_is_a_finding() {
         .replace("\"100ms\"", "\"20s\"")
         .replace("[[phase]]", "on_failure = \"stop\"\n[[phase]]");
     let place = Place::with(&hungry);
-    let ran = run(&place, &format!("{KERNEL},memory=330MiB"), &["--output", "bundle"]);
+    let ran = run(&place, &format!("{KERNEL},memory=304MiB"), &["--output", "bundle"]);
     assert_eq!(ran.status.code(), Some(1), "{}", text(&ran));
     let summary = place.summary();
     let found = findings(&summary);
