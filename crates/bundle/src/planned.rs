@@ -1,8 +1,13 @@
 //! What the plan in a bundle asks for: the phases and their requirements, and the limits on the
 //! recording. Of a run that did not come to its end the series do not show them.
 
+use crate::BundleError;
+use crate::member::Member;
 use crate::verdict::Unbegun;
 use serde::Deserialize;
+
+/// The file of the plan as it was run.
+pub(crate) const PLAN: &str = "plan.toml";
 
 /// What was asked.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -52,6 +57,13 @@ struct Phase {
 }
 
 impl Planned {
+    /// Reads it from the plan of a bundle; nothing of imports and attachments, which have none.
+    pub(crate) fn read(plan: &Member) -> Result<Planned, BundleError> {
+        let text = BundleError::if_there(plan.read_text())?;
+        let read = text.map(|text| Planned::of_plan(&text)).transpose();
+        read.map(Option::unwrap_or_default).map_err(|why| BundleError::damaged(plan.path(), why))
+    }
+
     /// Reads a plan as it was run (`plan.toml`).
     pub fn of_plan(text: &str) -> Result<Planned, String> {
         let plan: PlanText = toml::from_str(text).map_err(|why| why.message().to_owned())?;

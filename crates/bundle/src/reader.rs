@@ -7,7 +7,7 @@ use crate::log::{self, LogContents};
 use crate::manifest::{self, Manifest};
 use crate::member::Member;
 use crate::meta::{PhaseMeta, SeriesMeta};
-use crate::planned::Planned;
+use crate::planned::{PLAN, Planned};
 use crate::recording::Recording;
 use crate::state::State;
 use crate::windows::Windows;
@@ -272,14 +272,12 @@ impl Bundle {
 
     /// The plan as run (TOML); `Ok(None)` for imports.
     pub fn plan_text(&self) -> Result<Option<String>, BundleError> {
-        BundleError::if_there(self.member("plan.toml").read_text())
+        BundleError::if_there(self.member(PLAN).read_text())
     }
 
     /// What its plan asks for; nothing of imports and attachments, which have none.
     pub fn planned(&self) -> Result<Planned, BundleError> {
-        let plan = self.plan_text()?.map(|text| Planned::of_plan(&text)).transpose();
-        let damaged = |why| BundleError::damaged(self.member("plan.toml").path(), why);
-        Ok(plan.map_err(damaged)?.unwrap_or_default())
+        Planned::read(&self.member(PLAN))
     }
 
     /// All series with the name of their phase.

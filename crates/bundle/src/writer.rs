@@ -11,6 +11,7 @@ use crate::log::{self, Window};
 use crate::manifest::{self, Ending, Gap, Manifest};
 use crate::member::Member;
 use crate::meta::{PhaseMeta, SeriesMeta};
+use crate::planned::{PLAN, Planned};
 use crate::ran_on::RanOn;
 use crate::state::State;
 use crate::summary::Summary;
@@ -192,7 +193,12 @@ impl BundleWriter {
 
     /// Keeps the plan as run.
     pub fn write_plan(&self, toml: &str) -> Result<(), BundleError> {
-        self.member("plan.toml").replace(toml.as_bytes())
+        self.member(PLAN).replace(toml.as_bytes())
+    }
+
+    /// What the plan asks for, as whoever opens the bundle later reads it.
+    pub fn planned(&self) -> Result<Planned, BundleError> {
+        Planned::read(&self.member(PLAN))
     }
 
     /// Keeps a document of the run beside the series: `environment`, `environment-end`, `check`.

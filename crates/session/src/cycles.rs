@@ -9,7 +9,6 @@ mod delays;
 mod facts;
 mod findings;
 mod holders;
-pub mod kept;
 mod monitors;
 mod names;
 mod namespace;

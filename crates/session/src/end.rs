@@ -4,9 +4,11 @@
 use crate::exit::{Exit, Failure};
 use punctual_analyze::{PhaseView, RunView};
 use punctual_bundle::summary::Summary;
-use punctual_bundle::{Bundle, BundleWriter, Ending, Outcome, Planned};
+use punctual_bundle::{BundleError, BundleWriter, Ending, Outcome, Planned};
 use punctual_core::Finding;
 use punctual_core::event::Recorded;
+use punctual_host::environment::Environment;
+use punctual_host::files::Root;
 
 /// What was measured.
 pub struct Measured<'a> {
@@ -41,8 +43,9 @@ pub fn end(mut writer: BundleWriter, outcome: Outcome, measured: Measured<'_>) -
 pub fn judge(
     writer: &mut BundleWriter,
     outcome: Outcome,
-    measured: Measured<'_>,
+    mut measured: Measured<'_>,
 ) -> (Summary, Exit) {
+    measured.unwritten.extend(close_environment(writer).err().map(|why| why.to_string()));
     let outcome = match (outcome, measured.unwritten.first()) {
         (Outcome::Completed, Some(why)) => Outcome::Failed { why: why.clone() },
         (outcome, _) => outcome,
@@ -51,8 +54,8 @@ pub fn judge(
     let mut ending = Ending { at: jiff::Timestamp::now(), outcome, exit_code: 0 };
     writer.set_ending(ending.clone());
     let mut damage = Vec::new();
-    let planned = planned(writer).unwrap_or_else(|why| {
-        damage.push(why);
+    let planned = writer.planned().unwrap_or_else(|why| {
+        damage.push(why.to_string());
         Planned::default()
     });
     let mut summary = punctual_analyze::summarize_run(&RunView {
@@ -75,8 +78,12 @@ pub fn close(writer: BundleWriter, summary: &Summary) -> Option<Failure> {
     writer.finish(summary, ending).err().map(Failure::failed)
 }
 
-/// What the plan in the bundle asks for, as whoever opens it later reads it.
-fn planned(writer: &BundleWriter) -> Result<Planned, String> {
-    let bundle = Bundle::open(writer.directory()).map_err(|why| why.to_string())?;
-    bundle.planned().map_err(|why| why.to_string())
+/// Adds to the environment what the kernel counted by now, where there is one.
+fn close_environment(writer: &BundleWriter) -> Result<(), BundleError> {
+    // Read back rather than kept: memory that a run holds is locked.
+    let Ok(Some(mut environment)) = writer.document::<Environment>("environment") else {
+        return Ok(());
+    };
+    environment.close(&Root::system());
+    writer.write_document("environment", &environment)
 }

@@ -8,10 +8,11 @@
 //!
 //! 1. [`exit`], [`messages`], [`interrupts`], [`programs`], [`command`]: small things of all.
 //! 2. [`options`] and [`request`]: what was asked for, as a plan.
-//! 3. [`run`], with what goes beside it: [`recording`], [`flight`], [`metrics`], [`violation`].
-//! 4. [`recorded`], [`limits`], [`explained`], [`exact`]: what a bundle says of it; [`traces`]:
+//! 3. `engine`, which drives whatever yields samples, and [`kept`], which keeps them.
+//! 4. [`run`], with what goes beside it: [`recording`], [`flight`], [`metrics`], [`violation`].
+//! 5. [`recorded`], [`limits`], [`explained`], [`exact`]: what a bundle says of it; [`traces`]:
 //!    bundles of what other tools recorded.
-//! 5. [`targets`], [`labs`], [`hunt`]: runs elsewhere, many runs, a search; [`attach`] and
+//! 6. [`targets`], [`labs`], [`hunt`]: runs elsewhere, many runs, a search; [`attach`] and
 //!    [`truth`].
 
 // They panic where the terminal was closed: `messages` does not.
@@ -23,6 +24,7 @@ pub mod continuing;
 pub mod counted;
 pub mod cycles;
 pub mod end;
+mod engine;
 pub mod exact;
 pub mod exact_difference;
 pub mod exit;
@@ -30,6 +32,7 @@ pub mod explained;
 pub mod flight;
 pub mod hunt;
 pub mod interrupts;
+pub mod kept;
 pub mod labs;
 pub mod limits;
 mod machine;

@@ -23,7 +23,7 @@ mod wall_clock;
 pub mod watcher;
 
 pub use ending::FinishedRun;
-pub use phase_run::{LiveSeries, LoadCounts, PhaseRun, views};
+pub use phase_run::{LoadCounts, PhaseRun, views};
 pub use series::SeriesRun;
 
 use crate::cycles::Cycles;
@@ -46,7 +46,7 @@ use punctual_bundle::manifest::Gap;
 use punctual_bundle::{BundleError, BundleWriter};
 use punctual_core::{CpuSet, Fact, Finding, Severity};
 use punctual_host::check;
-use punctual_host::environment::{self, Environment};
+use punctual_host::environment;
 use punctual_host::files::Root;
 use punctual_measure::load::Guarded;
 use punctual_measure::preparation;
@@ -134,7 +134,6 @@ pub fn run(
     let (phases, outcome) = ran.map_err(Failure::refused)?;
     unfinished.keep();
     run.findings.extend(finished?.into_iter().flatten().chain(left));
-    close_environment(&run.writer, &files);
     Ok(ending::end(run, phases, outcome))
 }
 
@@ -288,16 +287,6 @@ fn guard_for(plan: &Plan) -> Result<Option<Guarded>, Failure> {
         .iter()
         .any(|phase| !phase.loads.is_empty() || phase.measures.iter().any(starts));
     loads.then(Guarded::start).transpose().map_err(Failure::failed)
-}
-
-/// The end of what the environment says is what the kernel counted by then. A disk that is full by
-/// now is reported once, by what follows.
-fn close_environment(writer: &BundleWriter, files: &Root) {
-    // Read back rather than kept: memory that a run holds is locked.
-    if let Ok(Some(mut environment)) = writer.document::<Environment>("environment") {
-        environment.close(files);
-        let _ = writer.write_document("environment", &environment);
-    }
 }
 
 /// Writes the environment and the results of the check rules into the bundle; warnings become

@@ -134,16 +134,15 @@ fn add_cycles(
     cycles.drain(true, &mut place);
     findings.extend(cycles.finish());
     phase.measures = cycles.measures().collect();
+    phase.without_series = cycles.without_series();
+    phase.left_out = cycles.left_out().into_iter().collect();
     writer.write_phase(0, &phase).map_err(Failure::failed)?;
     let none = cycles.nothing_found(None);
     findings.extend(none.as_ref().map(|why| {
         Finding::new("no-cycles-found", Severity::Note, PHASE, why.clone())
             .remedy("name a thread with --thread, or record system calls and timers, too")
     }));
-    phase.without_series = cycles.without_series();
-    phase.left_out = cycles.left_out().into_iter().collect();
-    let mut unwritten = cycles.unwritten();
-    unwritten.extend(writer.write_phase(0, &phase).err().map(|why| why.to_string()));
+    let unwritten = cycles.unwritten();
     let views = [PhaseView { meta: &phase, series: cycles.views().collect() }];
     let measured = Measured { phases: &views, found: &findings, recorded: None, unwritten };
     let Ended { exit, trouble, .. } = end::end(writer, Outcome::Completed, measured);

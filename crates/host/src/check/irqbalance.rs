@@ -18,7 +18,7 @@ const FILES: [&str; 4] = [
 const MASK: &str = "IRQBALANCE_BANNED_CPUS";
 const LIST: &str = "IRQBALANCE_BANNED_CPULIST";
 
-/// What irqbalance was told.
+/// Which CPUs irqbalance leaves out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ban {
     /// Nothing: it leaves out the CPUs that the kernel calls isolated or nohz_full.

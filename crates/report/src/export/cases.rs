@@ -1,7 +1,7 @@
-//! What test systems are told of a run, the same for all of them: a case for each stated
+//! What test systems get of a run, the same for all of them: a case for each stated
 //! requirement, and one for each other reason that stands against the verdict.
 
-use crate::verdict::of_reason;
+use crate::verdict::{beside_requirements, of_reason};
 use punctual_bundle::Reason;
 use punctual_bundle::summary::{
     PhaseSummary, RequirementSummary, SeriesSummary, Summary, VerdictWord,
@@ -63,17 +63,9 @@ pub fn cases(summary: &Summary) -> Vec<Case<'_>> {
             }));
         }
     }
-    let has_figures = |reason: &Reason| match reason {
-        Reason::Requirement { place, requirement, verdict, .. } => all.iter().any(|case| {
-            case.place == *place
-                && case.name == *requirement
-                && case.result == CaseResult::Verdict(*verdict)
-        }),
-        Reason::NotAsAsked { .. } => true,
-        _ => false,
-    };
-    let rest: Vec<&Reason> = reasons().filter(|reason| !has_figures(reason)).collect();
-    all.extend(rest.into_iter().map(|reason| of(reason, summary)));
+    let rest = beside_requirements(summary);
+    let rest = rest.filter(|reason| !matches!(reason, Reason::NotAsAsked { .. }));
+    all.extend(rest.map(|reason| of(reason, summary)));
     all
 }
 

@@ -119,8 +119,14 @@ fn verdict_of(cell: &CellDocument, series: Option<&CellSeries>) -> Cell {
     if cell.equal == Some(false) {
         return Cell::verdict("", "repetitions differ", Tone::Bad);
     }
-    let all = series.iter().flat_map(|one| &one.requirements).map(|r| r.verdict);
-    VerdictWord::gravest(all).map_or_else(Cell::default, Cell::from)
+    let of =
+        |series: &CellSeries| VerdictWord::gravest(series.requirements.iter().map(|r| r.verdict));
+    // What no requirement shows, as the sample that ended it, is of every series.
+    let shown = VerdictWord::gravest(cell.series.iter().filter_map(of));
+    let is_graver = |word: &VerdictWord| shown.is_none_or(|of| word.gravity() > of.gravity());
+    let beside = cell.verdict.filter(is_graver);
+    let all = [series.and_then(of), beside];
+    VerdictWord::gravest(all.into_iter().flatten()).map_or_else(Cell::default, Cell::from)
 }
 
 /// What keeps a cell from having figures.
@@ -268,5 +274,57 @@ fn equality(cell: &CellDocument) -> Cell {
         Some(false) => Cell::verdict("", "DIFFER", Tone::Bad),
         None if cell.repeats.len() < 2 => Cell::absent("one run"),
         None => Cell::absent("not deterministic"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_bundle::summary::RequirementSummary;
+
+    fn cell(verdict: VerdictWord) -> CellDocument {
+        let figures = serde_json::json!({
+            "phase": "main", "series": "t", "measure": "t", "count": 1, "lost": 0, "overruns": 0,
+            "min": 1, "mean": 1.0, "median": 1, "max": 1, "stddev": 0.0, "percentiles": {},
+        });
+        let figures = serde_json::from_value(figures).expect("figures");
+        let requirements = vec![RequirementSummary {
+            requirement: "max < 1ms".to_owned(),
+            verdict: VerdictWord::Met,
+            figure: Some(1.0),
+            reason: None,
+        }];
+        let series = CellSeries {
+            figures,
+            modes: Vec::new(),
+            worst_seed: None,
+            best_max: None,
+            requirements,
+            equivalence: Vec::new(),
+        };
+        CellDocument {
+            name: "a".to_owned(),
+            axes: Default::default(),
+            target: String::new(),
+            state: CellState::Done,
+            bundle: None,
+            digest: None,
+            repeats: Vec::new(),
+            equal: None,
+            verdict: Some(verdict),
+            series: vec![series],
+            seeds: Vec::new(),
+            trouble: Vec::new(),
+        }
+    }
+
+    /// A run that `stop_above` ended is not met, whatever its requirements say.
+    #[test]
+    fn what_no_requirement_shows_is_in_the_verdict_of_each_series() {
+        let met = cell(VerdictWord::Met);
+        assert_eq!(verdict_of(&met, met.series.first()), Cell::from(VerdictWord::Met));
+        let stopped = cell(VerdictWord::NotMet);
+        assert_eq!(verdict_of(&stopped, stopped.series.first()), Cell::from(VerdictWord::NotMet));
+        assert_eq!(verdict_of(&met, None), Cell::default());
     }
 }

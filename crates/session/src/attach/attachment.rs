@@ -7,6 +7,7 @@ use crate::command::Command;
 use crate::cycles::series::SeriesPlace;
 use crate::cycles::target::{Started, Target};
 use crate::cycles::{self, Cycles, TICK};
+use crate::engine::{Begun, Ended, Engine, REFRESH, Round, Schedule, Source, SystemClock};
 use crate::exit::Failure;
 use crate::flight::Flight;
 use crate::interrupts::Interrupts;
@@ -22,14 +23,11 @@ use punctual_host::environment;
 use punctual_host::files::Root;
 use punctual_plan::{ExplainPlan, WorkloadKind};
 use punctual_sys::clock;
+use std::convert::Infallible;
 use std::path::Path;
 
 /// Samples that go into the log of a series.
 const KEPT: u64 = 1 << 20;
-/// How often statistics are saved: what kill -9 can cost.
-const CHECKPOINT: Nanos = Nanos::from_millis(900);
-/// The distance of two live views.
-const REFRESH: Nanos = Nanos::from_millis(500);
 
 /// A program that is measured.
 pub struct Attachment {
@@ -111,50 +109,14 @@ impl Attachment {
     /// Until the target, the time, the user or a response time ends it.
     pub fn measure(
         &mut self,
-        mut started: Started,
+        started: Started,
         interrupts: &Interrupts,
         watcher: &mut dyn Watcher<Attached>,
     ) -> Outcome {
-        let began = MonotonicNs(self.phase.started_monotonic);
-        let (mut next_checkpoint, mut next_line) = (began + CHECKPOINT, began + REFRESH);
-        let mut outcome = Outcome::Completed;
-        loop {
-            std::thread::sleep(TICK.to_std());
-            // In this order: what the target did before it ended is drained after its end was seen.
-            let ended = started.has_ended();
-            let stopped = self.drain(ended);
-            let now = clock::monotonic();
-            if now >= next_checkpoint {
-                self.checkpoint();
-                next_checkpoint = now + CHECKPOINT;
-            }
-            if now >= next_line {
-                self.show(watcher, now, now - began);
-                next_line = now + REFRESH;
-            }
-            self.write_metrics(Some(now));
-            if ended {
-                break;
-            }
-            let over = self.options.duration.is_some_and(|duration| now - began >= duration);
-            if over || stopped.is_some() || interrupts.end_requested() {
-                outcome = match stopped {
-                    Some((series, latency)) => {
-                        let limit = self.cycles.options().stop_above.map(Nanos::ns);
-                        Outcome::StoppedAbove { series, latency: latency.ns(), limit, seq: None }
-                    }
-                    None if over => Outcome::Completed,
-                    None => Outcome::Interrupted,
-                };
-                break;
-            }
-        }
-        watcher.end();
-        self.command = started.end();
-        self.phase.duration = Some(clock::monotonic() - began);
-        self.drain(true);
-        self.finish();
-        outcome
+        let engine = Engine { clock: &SystemClock, end_requested: &|| interrupts.end_requested() };
+        let mut source = Measuring { attachment: self, started: Some(started), watcher };
+        let Ok(ended) = engine.run(&mut source);
+        ended.unwrap_or(Outcome::Completed)
     }
 
     /// Takes what the kernel has; a response time above the limit, and of which series.
@@ -195,19 +157,6 @@ impl Attachment {
         }
     }
 
-    fn show(&mut self, watcher: &mut dyn Watcher<Attached>, now: MonotonicNs, elapsed: Nanos) {
-        if watcher.watches() {
-            watcher.refresh(&Attached {
-                name: self.writer.manifest().experiment.clone(),
-                elapsed,
-                planned: self.options.duration,
-                threads: self.cycles.rows(),
-                others: self.cycles.threads().filter(|one| one.label().is_none()).count(),
-                culprit: self.cycles.top_culprit(now),
-            });
-        }
-    }
-
     /// The last figures: everything is written.
     fn finish(&mut self) {
         self.findings.extend(self.cycles.finish());
@@ -227,10 +176,74 @@ impl Attachment {
                 mapping::cpu_load(first, &now).map_or(Fact::NotAsked, Fact::Known);
         }
         self.phase.measures = self.cycles.measures().collect();
+        self.phase.without_series = self.cycles.without_series();
+        self.phase.left_out = self.cycles.left_out().into_iter().collect();
         if let Err(why) = self.writer.write_phase(0, &self.phase) {
             self.findings.push(cycles::incomplete(PHASE, &why));
             self.unwritten.push(why.to_string());
         }
+    }
+}
+
+/// An attached program as a source of the engine.
+struct Measuring<'a> {
+    attachment: &'a mut Attachment,
+    started: Option<Started>,
+    watcher: &'a mut dyn Watcher<Attached>,
+}
+
+impl Source for Measuring<'_> {
+    type Error = Infallible;
+
+    fn begin(&mut self) -> Result<Begun, Infallible> {
+        Ok(Begun::Measuring(Schedule {
+            began: MonotonicNs(self.attachment.phase.started_monotonic),
+            tick: TICK,
+            refresh: self.watcher.watches().then_some(REFRESH),
+            at_least: None,
+            at_most: self.attachment.options.duration,
+        }))
+    }
+
+    fn round(&mut self) -> Result<Round, Infallible> {
+        let ended = self.started.as_mut().is_none_or(Started::has_ended);
+        let limit = self.attachment.cycles.options().stop_above.map(Nanos::ns);
+        let above = self.attachment.drain(ended);
+        self.attachment.write_metrics(Some(clock::monotonic()));
+        let outcome = above.map(|(series, latency)| Outcome::StoppedAbove {
+            series,
+            latency: latency.ns(),
+            limit,
+            seq: None,
+        });
+        Ok(Round { outcome, ended })
+    }
+
+    fn checkpoint(&mut self) {
+        self.attachment.checkpoint();
+    }
+
+    fn refresh(&mut self, now: MonotonicNs, elapsed: Nanos) {
+        let Attachment { writer, options, cycles, .. } = &mut *self.attachment;
+        self.watcher.refresh(&Attached {
+            name: writer.manifest().experiment.clone(),
+            elapsed,
+            planned: options.duration,
+            threads: cycles.rows(),
+            others: cycles.threads().filter(|one| one.label().is_none()).count(),
+            culprit: cycles.top_culprit(now),
+        });
+    }
+
+    fn finish(&mut self, ended: Ended<Infallible>) -> Ended<Infallible> {
+        self.watcher.end();
+        let attachment = &mut *self.attachment;
+        attachment.command = self.started.take().and_then(Started::end);
+        let began = MonotonicNs(attachment.phase.started_monotonic);
+        attachment.phase.duration = Some(clock::monotonic() - began);
+        attachment.drain(true);
+        attachment.finish();
+        ended
     }
 }
 

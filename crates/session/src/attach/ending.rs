@@ -9,8 +9,6 @@ use crate::exit::Failure;
 use punctual_analyze::PhaseView;
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{Outcome, PhaseMeta};
-use punctual_host::environment::Environment;
-use punctual_host::files::Root;
 
 /// The result.
 pub struct Finished {
@@ -46,18 +44,10 @@ pub fn end(mut attachment: Attachment, outcome: Outcome) -> Finished {
     let ran = attachment.phase.duration.filter(|_| attachment.command.is_some());
     let none = attachment.cycles.nothing_found(ran);
     let command = attachment.command.take().and_then(Command::ended);
-    if let Ok(Some(mut environment)) = attachment.writer.document::<Environment>("environment") {
-        environment.close(&Root::system());
-        let written = attachment.writer.write_document("environment", &environment);
-        attachment.unwritten.extend(written.err().map(|why| why.to_string()));
-    }
-    let Attachment { mut writer, mut phase, cycles, findings, mut unwritten, .. } = attachment;
+    let Attachment { mut writer, phase, cycles, findings, mut unwritten, .. } = attachment;
     let cost = cycles.cost();
     writer.set_command(command);
-    phase.without_series = cycles.without_series();
-    phase.left_out = cycles.left_out().into_iter().collect();
     unwritten.extend(cycles.unwritten());
-    unwritten.extend(writer.write_phase(0, &phase).err().map(|why| why.to_string()));
     // Where something is required, that nothing was measured for it decides.
     let outcome = match none.clone().filter(|_| phase.without_series.is_empty()) {
         Some(why) => Outcome::Failed { why },

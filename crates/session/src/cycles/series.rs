@@ -1,12 +1,11 @@
 //! The series of a thread: what a cycle gives, and where it goes.
 
-use super::kept::KeptSeries;
+use crate::kept::{KeptSeries, shape_within};
 use punctual_analyze::SeriesView;
 use punctual_analyze::cycles::{Begins, Measured};
 use punctual_bundle::{BundleError, BundleWriter, SeriesAccount, SeriesMeta};
 use punctual_core::cycle::SeriesKind;
 use punctual_core::{Account, Fact, MonotonicNs, Nanos, Sample, Split};
-use punctual_measure::collect::Recent;
 
 /// What a cycle gives: an interval, and how its time is divided. `None` where that is not known.
 fn interval(
@@ -53,9 +52,6 @@ pub struct CycleSeries {
     kind: SeriesKind,
     /// It and its statistics.
     pub kept: KeptSeries,
-    /// The last sample.
-    pub recent: Option<Recent>,
-    account: Fact<SeriesAccount>,
     /// Releases so far, those without a cycle among them.
     releases: u64,
 }
@@ -69,14 +65,14 @@ impl CycleSeries {
         place: &SeriesPlace<'_>,
         number: usize,
     ) -> Result<CycleSeries, BundleError> {
-        let account = match kind {
-            SeriesKind::Wakeup | SeriesKind::Response => Fact::Known(SeriesAccount::default()),
-            SeriesKind::Execution | SeriesKind::Period => Fact::NotAsked,
-        };
         let writer = place.writer.series(place.phase, number, &meta, place.keep)?;
-        let mut kept = KeptSeries::begin(meta, span, writer);
+        let shape = shape_within(span, meta.period);
+        let mut kept = KeptSeries::new(shape, meta, writer);
+        if matches!(kind, SeriesKind::Wakeup | SeriesKind::Response) {
+            kept.account = Fact::Known(SeriesAccount::default());
+        }
         kept.state.data.losses.overruns = Some(0);
-        let mut series = CycleSeries { kind, kept, recent: None, account, releases: 0 };
+        let mut series = CycleSeries { kind, kept, releases: 0 };
         series.checkpoint();
         Ok(series)
     }
@@ -95,44 +91,36 @@ impl CycleSeries {
         };
         let missed = if self.kind.misses_releases() { measured.skipped } else { 0 };
         let sample = self.kept.push(seq, (due, woke), u32::from(measured.cycle.cpu), missed);
-        if let (Fact::Known(account), Some(split)) = (&mut self.account, split) {
+        if let (Fact::Known(account), Some(split)) = (&mut self.kept.account, split) {
             account.account.record(&split);
         }
-        let latency = sample.latency();
-        self.recent = Some(Recent { count: 1, last: latency, max: latency });
         Some(sample)
     }
 
     /// Saves what there is.
     pub fn checkpoint(&mut self) {
-        self.save(false);
+        self.kept.checkpoint();
+        self.kept.save_account();
     }
 
     /// Saves it for good. `lost` records of all threads found no room.
     pub fn finish(&mut self, lost: u64) {
-        if let Fact::Known(account) = &mut self.account {
+        if let Fact::Known(account) = &mut self.kept.account {
             account.complete = true;
             account.lost = lost;
         }
-        self.save(true);
-    }
-
-    fn save(&mut self, ended: bool) {
-        self.kept.save(ended);
-        if self.account.known().is_some() {
-            let written = self.kept.writer.write_account(&self.account);
-            self.kept.keep_trouble(written);
-        }
+        self.kept.finish();
+        self.kept.save_account();
     }
 
     /// How its samples are divided, where they are.
     pub fn account(&self) -> Option<&Account> {
-        self.account.known().map(|of| &of.account)
+        self.kept.account.known().map(|of| &of.account)
     }
 
     /// As the analysis wants it.
     pub fn view(&self) -> SeriesView<'_> {
-        SeriesView { meta: &self.kept.meta, state: &self.kept.state, account: Some(&self.account) }
+        self.kept.view()
     }
 
     /// Which.

@@ -471,7 +471,7 @@ impl Thread {
 
     /// What could not be written of it.
     pub fn unwritten(&self) -> Option<&BundleError> {
-        self.cyclic()?.series.iter().find_map(|series| series.kept.trouble.as_ref())
+        self.cyclic()?.series.iter().find_map(|series| series.kept.trouble())
     }
 
     /// What a reader must know of it.

@@ -114,7 +114,7 @@ impl Companion for State {
         workload: &Workload,
         series: &mut SeriesRun,
     ) -> Result<(), String> {
-        let (Workload::Timer(timer), Some(tid)) = (workload, series.meta.tid) else {
+        let (Workload::Timer(timer), Some(tid)) = (workload, series.kept.meta.tid) else {
             return Ok(());
         };
         series.account = match self {
@@ -128,7 +128,7 @@ impl Companion for State {
                 accounting.accountant.watch(tid as u32).map_err(|why| why.to_string())?;
                 Fact::Known(Joining::new(
                     tid as u32,
-                    series.meta.clock,
+                    series.kept.meta.clock,
                     timer,
                     accounting.cost.clone(),
                 ))

@@ -88,9 +88,10 @@ impl Collecting {
         programs: &CpuSet,
     ) {
         self.begin = clock::monotonic();
-        let cpus = series.iter().fold(programs.clone(), |all, series| all.union(&series.meta.cpus));
+        let cpus =
+            series.iter().fold(programs.clone(), |all, series| all.union(&series.kept.meta.cpus));
         let cycles = (!programs.is_empty()).then_some(Clock::Monotonic);
-        let clocks = series.iter().map(|series| series.meta.clock).chain(cycles);
+        let clocks = series.iter().map(|series| series.kept.meta.clock).chain(cycles);
         let coarsest = clocks.map(clock::resolution).max();
         self.clock.resolution = coarsest.map_or(Fact::NotAsked, Fact::Known);
         self.clock.source = files.read_trimmed(CLOCK_SOURCE).into();
@@ -103,8 +104,11 @@ impl Collecting {
                 missing_after: Vec::new(),
             }),
         };
-        self.throttling =
-            Throttling::begin(files, &cpus, series.iter().filter_map(|series| series.meta.tid));
+        self.throttling = Throttling::begin(
+            files,
+            &cpus,
+            series.iter().filter_map(|series| series.kept.meta.tid),
+        );
         self.others = Announcement::of(cpus);
         self.others.poll(files);
         self.loads.iter_mut().for_each(|load| load.poll(files, self.begin));

@@ -1,6 +1,9 @@
 //! One phase: threads prepared, loads started, measured to the end, loads ended.
 
+mod measuring;
 mod programs;
+
+use measuring::Measuring;
 
 use super::companion::Companion;
 use super::counters;
@@ -12,14 +15,15 @@ use super::program::ProgramRun;
 use super::relief::Reliever;
 use super::series::{self, SeriesRun};
 use super::state::Run;
-use super::wall_clock::{self, WallClock};
+use super::wall_clock::WallClock;
 use super::watcher::{Snapshot, Watcher};
 use crate::cycles;
+use crate::engine::{Begun, Engine, Schedule, SystemClock};
 use punctual_bundle::lines;
 use punctual_bundle::load::CpuLoad;
 use punctual_bundle::meta::{DETAIL_KEPT, LoadMeta, NEWEST};
 use punctual_bundle::{Outcome, PhaseMeta};
-use punctual_core::{Clock, CpuSet, Fact, Nanos};
+use punctual_core::{Clock, CpuSet, Fact, MonotonicNs, Nanos};
 use punctual_host::cpu_time::CpuTimes;
 use punctual_host::files::Root;
 use punctual_measure::load::{Event, OnExit};
@@ -36,8 +40,6 @@ use std::time::Duration;
 /// How often rings are drained: well within what they hold, and the time that an interrupt by the
 /// user may take to be seen.
 const TICK: Nanos = Nanos::from_millis(100);
-/// How often statistics are saved: what kill -9 can cost.
-const CHECKPOINT: Nanos = Nanos::from_millis(900);
 /// From the last preparation to the first expiry.
 const LEAD: Nanos = Nanos::from_millis(30);
 /// A load that cannot be started says so within this time.
@@ -75,7 +77,10 @@ pub fn run_all(
             series: Vec::new(),
             programs: Vec::new(),
         };
-        let ended = Controller::new(run, index, phase, watcher).run(&mut current);
+        let interrupts = run.interrupts.clone();
+        let engine = Engine { clock: &SystemClock, end_requested: &|| interrupts.end_requested() };
+        let controller = Controller::new(run, index, phase, watcher);
+        let ended = engine.run(&mut Measuring { controller, current: &mut current });
         done.push(current);
         match ended {
             Ok(None) => {}
@@ -122,6 +127,8 @@ struct Controller<'r, 'p, 'w> {
     cpu_load: Option<CpuLoad>,
     /// Empties rings while this thread cannot.
     reliever: Option<Reliever>,
+    /// The wall clock, where it matters and was not stepped yet.
+    wall: Option<WallClock>,
     /// The number of the next series that is found in a program.
     next_series: usize,
 }
@@ -155,44 +162,17 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             times: None,
             cpu_load: None,
             reliever: None,
+            wall: None,
             next_series: 0,
         }
     }
 
-    /// The whole phase; whatever happens in it, its threads and loads have ended afterwards and its
-    /// files are written.
-    fn run(mut self, current: &mut PhaseRun) -> Step {
-        let outcome = self.measure(current);
-        self.evidence.before_stop(&self.files, &current.measures);
-        let stopped = self.stop_threads(current);
-        self.stop_programs(current);
-        if let Ok(Some(Outcome::StoppedAbove { series, latency, limit, .. })) = &outcome {
-            let limit = Nanos(limit.unwrap_or_default());
-            self.companions(|companion| companion.stopped_above(series, Nanos(*latency), limit));
-        }
-        self.companions(|companion| companion.end_phase(current));
-        // A load that failed until now failed within the phase.
-        let last = self.load_events(&mut current.programs);
-        let programs = current.programs.iter().map(ProgramRun::evidence).collect();
-        let partition = self.run.partition.as_ref();
-        let collected =
-            std::mem::replace(&mut self.evidence, Collecting::new(self.run.plan, self.phase));
-        current.meta.evidence = Fact::Known(collected.end(&self.files, partition, programs));
-        let ended = self.end_loads(current);
-        current.meta.duration =
-            Some(Nanos(clock::monotonic().ns() - current.meta.started_monotonic));
-        self.close(current);
-        let (outcome, (), last, of_end) = (outcome?, stopped?, last?, ended?);
-        let failed = |of: &Outcome| of.is_failure();
-        Ok(outcome.or(last.filter(failed)).or(of_end.filter(failed)))
-    }
-
-    fn measure(&mut self, current: &mut PhaseRun) -> Step {
+    fn begin(&mut self, current: &mut PhaseRun) -> Result<Begun, PhaseError> {
         self.write_phase(current)?;
         self.prepare(current)?;
         self.run.bind_controller();
         if let Some(outcome) = self.start_loads(current)? {
-            return Ok(Some(outcome));
+            return Ok(Begun::Ended(outcome));
         }
         self.start_programs(current)?;
         let keep = self.run.plan.keep_samples > 0;
@@ -222,7 +202,9 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             (!rings.is_empty()).then(|| Reliever::start(rings, &self.run.plan.controller_cpus));
         self.companions(|companion| companion.begin_phase(current));
         current.programs.iter_mut().for_each(ProgramRun::release);
-        self.watch(current)
+        let is_on_wall = |one: &SeriesRun| one.kept.meta.clock != Clock::Monotonic;
+        self.wall = current.series.iter().any(is_on_wall).then(WallClock::new);
+        Ok(Begun::Measuring(self.schedule(current)))
     }
 
     fn write_phase(&mut self, current: &PhaseRun) -> Result<(), String> {
@@ -269,7 +251,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                 let mut series = SeriesRun::new(ordered.shape, meta, writer);
                 if plan.forever {
                     let limit = lines::log_limit(self.series_planned());
-                    series.keep_lines(limit).map_err(|why| why.to_string())?;
+                    series.kept.keep_lines(limit).map_err(|why| why.to_string())?;
                 }
                 for companion in &mut self.run.companions {
                     companion.prepare_series(&measure.workload, &mut series)?;
@@ -376,50 +358,15 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         Ok(outcome)
     }
 
-    /// Until every thread is done or something ends the run.
-    fn watch(&mut self, current: &mut PhaseRun) -> Step {
+    fn schedule(&self, current: &PhaseRun) -> Schedule {
         let refresh = self.run.plan.refresh;
         let most = if current.programs.is_empty() { TICK } else { cycles::TICK };
-        let tick = most.min(refresh).to_std();
-        let (mut next_refresh, mut next_checkpoint) =
-            (clock::monotonic() + refresh, clock::monotonic() + CHECKPOINT);
-        let on_the_wall = current.series.iter().any(|series| series.meta.clock != Clock::Monotonic);
-        let mut wall = on_the_wall.then(WallClock::new);
-        loop {
-            std::thread::sleep(tick);
-            if let Some(step) = wall.as_mut().and_then(WallClock::stepped) {
-                self.run.findings.push(wall_clock::finding(&self.phase.name, step));
-                self.evidence.clock_stepped(step);
-                wall = None; // said once a phase
-            }
-            // In this order: what a thread wrote before it ended is drained after its end was seen.
-            let finished = current.measures.iter().all(MeasureRun::is_finished)
-                && current.programs.iter().all(ProgramRun::is_finished);
-            current.series.iter_mut().for_each(SeriesRun::drain);
-            let above = self.drain_programs(current);
-            self.companions(|companion| companion.tick(current));
-            let now = clock::monotonic();
-            if now >= next_checkpoint {
-                current.series.iter_mut().for_each(SeriesRun::end_line_if_due);
-                current.series.iter_mut().for_each(SeriesRun::checkpoint);
-                current.programs.iter_mut().for_each(|program| program.cycles.checkpoint());
-                self.evidence.poll(&self.files, &current.measures);
-                self.companions(|companion| companion.checkpoint(current));
-                next_checkpoint = now + CHECKPOINT;
-            }
-            if now >= next_refresh && self.watcher.watches() {
-                self.refresh(current);
-                next_refresh = now + refresh;
-            }
-            if let Some((series, latency)) = above {
-                return Ok(Some(self.stopped_above(series, latency, None)));
-            }
-            if let Some(outcome) = self.ends(current)? {
-                return Ok(Some(outcome));
-            }
-            if finished && self.phase.duration.is_none_or(|span| self.elapsed(current) >= span) {
-                return Ok(None);
-            }
+        Schedule {
+            began: MonotonicNs(current.meta.started_monotonic),
+            tick: most.min(refresh),
+            refresh: self.watcher.watches().then_some(refresh),
+            at_least: self.phase.duration,
+            at_most: None,
         }
     }
 
@@ -434,28 +381,18 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         self.run.companions.iter_mut().for_each(step);
     }
 
-    fn elapsed(&self, current: &PhaseRun) -> Nanos {
-        Nanos(clock::monotonic().ns() - current.meta.started_monotonic)
-    }
-
-    /// Whether something ends the run before its time.
-    fn ends(&mut self, current: &mut PhaseRun) -> Step {
-        if let Some(series) =
-            self.stop.tripped_by().and_then(|number| current.series.get(number as usize))
-        {
-            let latency = series.state.data.max.unwrap_or_default();
-            let seq = series.state.data.worst.first().map(|sample| sample.seq);
-            let series = format!("{}/{}", self.phase.name, series.meta.name);
-            return Ok(Some(self.stopped_above(series, latency, seq)));
-        }
-        if self.run.interrupts.end_requested() {
-            return Ok(Some(Outcome::Interrupted));
-        }
-        self.load_events(&mut current.programs)
+    /// The sample above its limit by which a thread ended the run.
+    fn tripped(&self, current: &PhaseRun) -> Option<Outcome> {
+        let number = self.stop.tripped_by()?;
+        let series = &current.series.get(number as usize)?.kept;
+        let latency = series.state.data.max.unwrap_or_default();
+        let seq = series.state.data.worst.first().map(|sample| sample.seq);
+        let series = format!("{}/{}", self.phase.name, series.meta.name);
+        Some(self.stopped_above(series, latency, seq))
     }
 
     /// Shows the current state.
-    fn refresh(&mut self, current: &PhaseRun) {
+    fn refresh(&mut self, current: &PhaseRun, elapsed: Nanos) {
         if self.run.plan.cpu_load
             && let Some((_, last)) = &mut self.times
         {
@@ -475,7 +412,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             phase: current,
             phase_number: self.index,
             phases: self.run.plan.phases.len(),
-            elapsed: self.elapsed(current),
+            elapsed,
             planned,
             cpu_load: self.cpu_load.as_ref(),
             loads: &self.tallies,
@@ -517,7 +454,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             let samples = |thread: usize| {
                 series()
                     .filter(|(_, of)| **of == thread)
-                    .map(|(series, _)| series.state.data.count())
+                    .map(|(series, _)| series.kept.state.data.count())
                     .max()
                     .unwrap_or(0)
             };
@@ -565,10 +502,10 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             current.meta.without_series.extend(program.cycles.without_series());
             current.meta.left_out.extend(program.cycles.left_out());
         }
-        let trouble = current.series.iter_mut().find_map(|series| series.trouble.take());
+        let trouble = current.series.iter().find_map(|series| series.kept.trouble());
         let written = self.run.writer.write_phase(self.index, &current.meta);
-        if let Some(trouble) = trouble.or(written.err()) {
-            self.run.findings.push(cycles::incomplete(&self.phase.name, &trouble));
+        if let Some(trouble) = trouble.or(written.as_ref().err()) {
+            self.run.findings.push(cycles::incomplete(&self.phase.name, trouble));
             self.run.unwritten.push(trouble.to_string());
         }
         let of_programs = current.programs.iter().flat_map(|program| program.cycles.unwritten());

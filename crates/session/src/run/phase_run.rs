@@ -4,10 +4,9 @@ use super::measure::MeasureRun;
 use super::program::ProgramRun;
 use super::series::SeriesRun;
 use crate::cycles::thread::Thread;
+use crate::kept::KeptSeries;
 use punctual_analyze::PhaseView;
-use punctual_bundle::{PhaseMeta, SeriesMeta};
-use punctual_core::SeriesData;
-use punctual_measure::collect::Recent;
+use punctual_bundle::PhaseMeta;
 
 /// A phase that is running or has ended.
 pub struct PhaseRun {
@@ -25,35 +24,16 @@ impl PhaseRun {
     /// The view that the analysis takes.
     pub fn view(&self) -> PhaseView<'_> {
         let programs = self.programs.iter().flat_map(|program| program.cycles.views());
-        let series = self.series.iter().map(SeriesRun::view).chain(programs).collect();
+        let series = self.series.iter().map(|one| one.kept.view()).chain(programs).collect();
         PhaseView { meta: &self.meta, series }
     }
 
-    /// All series as a live view shows them.
-    pub fn live(&self) -> Vec<LiveSeries<'_>> {
-        let own = self.series.iter().map(|one| LiveSeries {
-            meta: &one.meta,
-            data: &one.state.data,
-            recent: one.recent,
-        });
+    /// All series, for a live view.
+    pub fn live(&self) -> Vec<&KeptSeries> {
         let threads = self.programs.iter().flat_map(|program| program.cycles.threads());
-        let cycles = threads.flat_map(Thread::all_series).map(|one| LiveSeries {
-            meta: &one.kept.meta,
-            data: &one.kept.state.data,
-            recent: one.recent,
-        });
-        own.chain(cycles).collect()
+        let cycles = threads.flat_map(Thread::all_series).map(|one| &one.kept);
+        self.series.iter().map(|one| &one.kept).chain(cycles).collect()
     }
-}
-
-/// A series while it is measured.
-pub struct LiveSeries<'a> {
-    /// What it is.
-    pub meta: &'a SeriesMeta,
-    /// Its statistics so far.
-    pub data: &'a SeriesData,
-    /// What came in last.
-    pub recent: Option<Recent>,
 }
 
 /// Counts of a load.

@@ -7,8 +7,6 @@ use crate::output;
 use punctual_bundle::{Bundle, BundleWriter, CommandEnd, Outcome, Verdict};
 use punctual_core::Finding;
 use punctual_core::event::Group;
-use punctual_host::environment::Environment;
-use punctual_host::files::Root;
 use punctual_report::terminal;
 use punctual_session::end::{self, Measured};
 use punctual_session::messages::shown;
@@ -67,12 +65,7 @@ pub fn close(
     let of_limits: Vec<Finding> = judged.iter().filter_map(limits::finding).collect();
     writer.set_limits(judged);
     writer.set_command(command);
-    let mut unwritten: Vec<String> = done.trouble.into_iter().collect();
-    if let Ok(Some(mut environment)) = writer.document::<Environment>("environment") {
-        environment.close(&Root::system());
-        let renewed = writer.write_document("environment", &environment);
-        unwritten.extend(renewed.err().map(|why| why.to_string()));
-    }
+    let unwritten: Vec<String> = done.trouble.into_iter().collect();
     let found = [done.recorded.findings.clone(), of_limits.clone()].concat();
     let recorded = Some(&done.recorded);
     let measured = Measured { phases: &[], found: &found, recorded, unwritten };

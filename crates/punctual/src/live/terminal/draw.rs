@@ -7,7 +7,7 @@ use super::line::{Line, Paper, Style, clipped_in_the_middle, lines_of};
 use columns::{Columns, FIGURE, bars};
 use punctual_core::{Nanos, Severity};
 use punctual_report::format::{clipped, count, duration, micros, micros_f64, plain, width_of};
-use punctual_session::run::LiveSeries;
+use punctual_session::kept::KeptSeries;
 use punctual_session::run::watcher::Snapshot;
 
 /// All lines, at most so many; what does not fit is cut at the end of the table.
@@ -88,8 +88,8 @@ fn head(columns: &Columns, paper: Paper) -> String {
     line.push(" ", Style::PLAIN).push(&scale, Style::DIM).finish()
 }
 
-fn row(series: &LiveSeries<'_>, columns: &Columns, paper: Paper) -> String {
-    let data = series.data;
+fn row(series: &KeptSeries, columns: &Columns, paper: Paper) -> String {
+    let data = &series.state.data;
     let shown = |latency: Option<Nanos>| latency.map_or("-".to_owned(), micros);
     let p99 = (data.count() >= 1_000).then(|| Nanos(data.whole.value_at_percentile(99.0) as i64));
     let now = series.recent.map(|recent| recent.max);
@@ -152,11 +152,11 @@ fn load_line(snapshot: &Snapshot, paper: Paper) -> String {
 /// warnings.
 fn warning_line(snapshot: &Snapshot, paper: Paper) -> String {
     let series = snapshot.phase.live();
-    let sum = |of: fn(&LiveSeries<'_>) -> u64| series.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&KeptSeries) -> u64| series.iter().map(of).sum::<u64>();
     let grave = snapshot.findings.iter().filter(|f| f.severity >= Severity::Warning).count();
     let parts = [
-        (sum(|series| series.data.losses.skipped), "overrun", "overruns", ""),
-        (sum(|series| series.data.losses.dropped), "sample lost", "samples lost", ""),
+        (sum(|series| series.state.data.losses.skipped), "overrun", "overruns", ""),
+        (sum(|series| series.state.data.losses.dropped), "sample lost", "samples lost", ""),
         (grave as u64, "warning", "warnings", ", shown at the end"),
     ];
     let parts = parts.iter().filter(|(n, ..)| *n > 0);

@@ -2,7 +2,7 @@
 
 use super::requirement::{EntryRequirement, Kind};
 use crate::attach::watcher::{CpuRow, TopEntry};
-use crate::cycles::kept::KeptSeries;
+use crate::kept::{KeptSeries, shape_within};
 use punctual_analyze::SeriesView;
 use punctual_analyze::entries::{EntryNames, EntryRow, EntryTable, Interruptions};
 use punctual_bundle::meta::{ENTRIES_WORKLOAD, MeasureMeta};
@@ -50,8 +50,8 @@ impl Cpu {
             let requirements = requirements.iter().filter_map(|of| of.on(number, kind)).collect();
             let meta = meta(number, kind, requirements);
             let writer = writer.series(0, place, &meta, KEPT)?;
-            let mut series = KeptSeries::begin(meta, SPAN, writer);
-            series.save(false);
+            let mut series = KeptSeries::new(shape_within(SPAN, None), meta, writer);
+            series.checkpoint();
             Ok::<_, BundleError>(series)
         };
         Ok(Cpu {
@@ -103,8 +103,8 @@ impl Cpu {
 
     /// Saves what there is.
     pub fn checkpoint(&mut self) {
-        self.interruption.save(false);
-        self.entry.save(false);
+        self.interruption.checkpoint();
+        self.entry.checkpoint();
     }
 
     /// Takes the last interruption in and saves everything for good. `lost` entries found no room.
@@ -113,7 +113,7 @@ impl Cpu {
         self.interrupted(last);
         for series in [&mut self.interruption, &mut self.entry] {
             series.state.data.losses.dropped = lost;
-            series.save(true);
+            series.finish();
         }
     }
 
@@ -180,16 +180,12 @@ impl Cpu {
 
     /// Its series as the analysis wants them.
     pub fn views(&self) -> impl Iterator<Item = SeriesView<'_>> {
-        [&self.interruption, &self.entry].into_iter().map(|of| SeriesView {
-            meta: &of.meta,
-            state: &of.state,
-            account: None,
-        })
+        [&self.interruption, &self.entry].into_iter().map(KeptSeries::view)
     }
 
     /// The first thing that went wrong with its files.
     pub fn trouble(&self) -> Option<&BundleError> {
-        self.interruption.trouble.as_ref().or(self.entry.trouble.as_ref())
+        self.interruption.trouble().or(self.entry.trouble())
     }
 }
 

@@ -7,7 +7,8 @@ use super::requirement::EntryRequirement;
 use crate::attach::options::{PHASE, begun_phase};
 use crate::attach::watcher::{Disturbed, Watcher};
 use crate::cycles::{incomplete, not_seen as events_not_seen};
-use crate::end::{self, Ended, Measured};
+use crate::end::{self, Measured};
+use crate::engine::{Begun, Ended, Engine, REFRESH, Round, Schedule, Source, SystemClock};
 use crate::exit::{Exit, Failure};
 use crate::interrupts::Interrupts;
 use crate::request;
@@ -28,15 +29,12 @@ use punctual_record::{kernel_symbols, syscall_names};
 use punctual_report::format;
 use punctual_sys::{attributes, clock};
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::path::Path;
-use std::time::Duration;
 
 /// How often records are drained: a CPU's buffer holds 30,000 entries.
-const TICK: Duration = Duration::from_millis(50);
-/// How often statistics are saved: what kill -9 can cost.
-const CHECKPOINT: Nanos = Nanos::from_millis(900);
-/// The distance of two live views, and that of looking for names.
-const REFRESH: Nanos = Nanos::from_millis(500);
+const TICK: Nanos = Nanos::from_millis(50);
+/// How often names are looked for.
 const NAMES: Nanos = Nanos::from_millis(1_900);
 /// The run time of the programs is counted for so long.
 const COUNTED: Nanos = Nanos::SECOND;
@@ -149,52 +147,15 @@ impl CpuAttachment {
         interrupts: &Interrupts,
         watcher: &mut dyn Watcher<Disturbed>,
     ) -> Outcome {
-        // What came while the bundle was begun is none of the measurement.
-        self.recorder.drain(&mut |_| ());
-        self.first = Reading::take(&self.recorder, self.chosen.iter());
+        let engine = Engine { clock: &SystemClock, end_requested: &|| interrupts.end_requested() };
         let began = clock::monotonic();
-        self.phase.started = jiff::Timestamp::now();
-        self.phase.started_monotonic = began.ns();
-        let (mut next_checkpoint, mut shown) = (began + CHECKPOINT, began);
-        let outcome = loop {
-            std::thread::sleep(TICK);
-            self.drain(began);
-            let now = clock::monotonic();
-            if now >= next_checkpoint {
-                self.cpus.values_mut().for_each(Cpu::checkpoint);
-                next_checkpoint = now + CHECKPOINT;
-            }
-            if watcher.watches() && now - shown >= REFRESH {
-                self.show(watcher, now, now - began, now - shown);
-                shown = now;
-            }
-            if self.cost.is_none() && now - began >= COUNTED {
-                self.count_cost(now - began);
-            }
-            if self.options.duration.is_some_and(|duration| now - began >= duration) {
-                break Outcome::Completed;
-            }
-            if interrupts.end_requested() {
-                break Outcome::Interrupted;
-            }
-        };
-        watcher.end();
-        let took = clock::monotonic() - began;
-        self.phase.duration = Some(took);
-        let last = Reading::take(&self.recorder, self.chosen.iter());
-        self.drain(began);
-        self.count_cost(took);
-        self.finish(&last, took);
-        outcome
+        let mut source = Measuring { attachment: self, watcher, began, shown: began };
+        let Ok(ended) = engine.run(&mut source);
+        ended.unwrap_or(Outcome::Completed)
     }
 
-    fn show(
-        &mut self,
-        watcher: &mut dyn Watcher<Disturbed>,
-        now: MonotonicNs,
-        elapsed: Nanos,
-        since: Nanos,
-    ) {
+    /// Its state, `elapsed` after the begin and `since` the look before.
+    fn state(&mut self, now: MonotonicNs, elapsed: Nanos, since: Nanos) -> Disturbed {
         let tops: BTreeMap<usize, EntryTable> = self
             .cpus
             .iter()
@@ -204,12 +165,12 @@ impl CpuAttachment {
         let names = &self.names;
         let top = |cpu: &usize| tops.get(cpu).and_then(|top| top.rows(names).into_iter().next());
         let row = |(number, cpu): (&usize, &mut Cpu)| cpu.row(top(number), elapsed, since);
-        watcher.refresh(&Disturbed {
+        Disturbed {
             chosen: self.chosen.clone(),
             elapsed,
             planned: self.options.duration,
             cpus: self.cpus.iter_mut().map(row).collect(),
-        });
+        }
     }
 
     /// Looks for names that these have and that are not known yet.
@@ -325,18 +286,75 @@ impl CpuAttachment {
     }
 
     /// Computes the figures and ends the bundle.
-    pub fn end(mut self, outcome: Outcome) -> MeasuredCpus {
-        if let Ok(Some(mut environment)) = self.writer.document::<Environment>("environment") {
-            environment.close(&Root::system());
-            let written = self.writer.write_document("environment", &environment);
-            self.unwritten.extend(written.err().map(|why| why.to_string()));
-        }
+    pub fn end(self, outcome: Outcome) -> MeasuredCpus {
         let CpuAttachment { writer, phase, cpus, findings, cost, unwritten, .. } = self;
         let series = cpus.values().flat_map(Cpu::views).collect();
         let views = [PhaseView { meta: &phase, series }];
         let measured = Measured { phases: &views, found: &findings, recorded: None, unwritten };
-        let Ended { summary, exit, trouble } = end::end(writer, outcome, measured);
+        let end::Ended { summary, exit, trouble } = end::end(writer, outcome, measured);
         MeasuredCpus { summary, cost, exit, trouble, phase, cpus }
+    }
+}
+
+/// CPUs as a source of the engine.
+struct Measuring<'a> {
+    attachment: &'a mut CpuAttachment,
+    watcher: &'a mut dyn Watcher<Disturbed>,
+    began: MonotonicNs,
+    /// When it was last shown.
+    shown: MonotonicNs,
+}
+
+impl Source for Measuring<'_> {
+    type Error = Infallible;
+
+    fn begin(&mut self) -> Result<Begun, Infallible> {
+        let attachment = &mut *self.attachment;
+        // What came while the bundle was begun is none of the measurement.
+        attachment.recorder.drain(&mut |_| ());
+        attachment.first = Reading::take(&attachment.recorder, attachment.chosen.iter());
+        self.began = clock::monotonic();
+        self.shown = self.began;
+        attachment.phase.started = jiff::Timestamp::now();
+        attachment.phase.started_monotonic = self.began.ns();
+        Ok(Begun::Measuring(Schedule {
+            began: self.began,
+            tick: TICK,
+            refresh: self.watcher.watches().then_some(REFRESH),
+            at_least: None,
+            at_most: attachment.options.duration,
+        }))
+    }
+
+    fn round(&mut self) -> Result<Round, Infallible> {
+        self.attachment.drain(self.began);
+        let elapsed = clock::monotonic() - self.began;
+        if self.attachment.cost.is_none() && elapsed >= COUNTED {
+            self.attachment.count_cost(elapsed);
+        }
+        Ok(Round::default())
+    }
+
+    fn checkpoint(&mut self) {
+        self.attachment.cpus.values_mut().for_each(Cpu::checkpoint);
+    }
+
+    fn refresh(&mut self, now: MonotonicNs, elapsed: Nanos) {
+        let state = self.attachment.state(now, elapsed, now - self.shown);
+        self.shown = now;
+        self.watcher.refresh(&state);
+    }
+
+    fn finish(&mut self, ended: Ended<Infallible>) -> Ended<Infallible> {
+        self.watcher.end();
+        let attachment = &mut *self.attachment;
+        let took = clock::monotonic() - self.began;
+        attachment.phase.duration = Some(took);
+        let last = Reading::take(&attachment.recorder, attachment.chosen.iter());
+        attachment.drain(self.began);
+        attachment.count_cost(took);
+        attachment.finish(&last, took);
+        ended
     }
 }
 

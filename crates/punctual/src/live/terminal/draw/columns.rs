@@ -1,7 +1,7 @@
 //! Which columns the table has: on a narrow terminal few, and the names of series can still be told
 //! apart.
 
-use punctual_session::run::LiveSeries;
+use punctual_session::kept::KeptSeries;
 
 /// Columns of a figure: up to 9,999,999 µs.
 pub const FIGURE: usize = 9;
@@ -72,13 +72,13 @@ fn scale(width: usize) -> String {
 
 /// Counts by latency, both on a logarithmic scale: a single outlier is as visible as a million
 /// short latencies.
-pub fn bars(series: &LiveSeries<'_>, width: usize) -> String {
+pub fn bars(series: &KeptSeries, width: usize) -> String {
     const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     if width == 0 {
         return String::new();
     }
     let mut counts = vec![0u64; width];
-    for value in series.data.whole.iter_recorded() {
+    for value in series.state.data.whole.iter_recorded() {
         let decades = (value.value_iterated_to().max(1) as f64 / 1_000.0).log10() / DECADES as f64;
         let place = (decades * width as f64).clamp(0.0, width as f64 - 1.0) as usize;
         counts[place] += value.count_since_last_iteration();

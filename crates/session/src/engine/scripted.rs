@@ -1,0 +1,232 @@
+//! A source that follows a script, and a clock that only pauses move: the engine, the keeper of
+//! series and the end of bundles as they are, without threads, rights and waiting.
+
+use super::{Begun, Ended, Engine, EngineClock, Round, Schedule, Source};
+use crate::end::{self, Measured};
+use crate::kept::{KeptSeries, shape_within};
+use punctual_analyze::PhaseView;
+use punctual_bundle::summary::Summary;
+use punctual_bundle::{Bundle, BundleWriter, Outcome, PhaseMeta, SeriesMeta};
+use punctual_core::{Clock, CpuSet, MonotonicNs, Nanos};
+use std::cell::Cell;
+use std::fs;
+use std::path::Path;
+
+/// The distance of two rounds.
+pub const TICK: Nanos = Nanos::from_millis(100);
+/// Samples of each round.
+pub const SAMPLES: u64 = 100;
+
+/// A clock at which only pauses pass.
+pub struct SimulatedClock(Cell<MonotonicNs>);
+
+impl SimulatedClock {
+    pub fn new() -> SimulatedClock {
+        SimulatedClock(Cell::new(MonotonicNs(1_000)))
+    }
+}
+
+impl EngineClock for SimulatedClock {
+    fn now(&self) -> MonotonicNs {
+        self.0.get()
+    }
+
+    fn pause(&self, span: Nanos) {
+        self.0.set(self.0.get() + span);
+    }
+}
+
+/// What happens in a round, beside its samples.
+#[derive(Clone, Debug)]
+pub enum Happens {
+    /// The source has no more.
+    Ends,
+    /// This ends everything.
+    Outcome(Outcome),
+    /// It fails.
+    Fails,
+    /// Nothing can be written from here on: the directory is gone.
+    Unwritable,
+    /// A sample takes so long.
+    Takes(Nanos),
+    /// kill -9: nothing is done any more.
+    Killed,
+}
+
+/// A source that does what stands in its script.
+pub struct Scripted<'a> {
+    pub script: Vec<(usize, Happens)>,
+    pub schedule: Schedule,
+    pub writer: &'a BundleWriter,
+    /// It fails before anything is measured.
+    pub refused: bool,
+    pub phase: PhaseMeta,
+    pub series: Option<KeptSeries>,
+    /// How often what was called.
+    pub rounds: usize,
+    pub checkpoints: Vec<usize>,
+    pub views: usize,
+    pub finished: usize,
+    pub unwritten: Vec<String>,
+    killed: bool,
+}
+
+impl<'a> Scripted<'a> {
+    pub fn new(writer: &'a BundleWriter, script: Vec<(usize, Happens)>) -> Scripted<'a> {
+        Scripted {
+            script,
+            schedule: Schedule {
+                began: MonotonicNs(1_000),
+                tick: TICK,
+                refresh: Some(Nanos::from_millis(500)),
+                at_least: None,
+                at_most: Some(Nanos::from_secs(2)),
+            },
+            writer,
+            refused: false,
+            phase: PhaseMeta::new("scripted", jiff::Timestamp::UNIX_EPOCH),
+            series: None,
+            rounds: 0,
+            checkpoints: Vec::new(),
+            views: 0,
+            finished: 0,
+            unwritten: Vec::new(),
+            killed: false,
+        }
+    }
+
+    fn push(&mut self, latency: Nanos) {
+        let Some(series) = &mut self.series else { return };
+        let seq = series.state.data.count();
+        let due = MonotonicNs(1_000 + seq as i64 * 1_000_000);
+        series.push(seq, (due, due + latency), 0, 0);
+    }
+}
+
+impl Source for Scripted<'_> {
+    type Error = String;
+
+    fn begin(&mut self) -> Result<Begun, String> {
+        if self.refused {
+            return Err("refused".to_owned());
+        }
+        self.writer.write_phase(0, &self.phase).map_err(|why| why.to_string())?;
+        let meta = meta();
+        let writer = self.writer.series(0, 0, &meta, 1_000).map_err(|why| why.to_string())?;
+        let mut series = KeptSeries::new(shape_within(Nanos::MILLI, None), meta, writer);
+        series.checkpoint();
+        self.series = Some(series);
+        Ok(Begun::Measuring(self.schedule))
+    }
+
+    fn round(&mut self) -> Result<Round, String> {
+        self.rounds += 1;
+        (0..SAMPLES).for_each(|_| self.push(Nanos::MICRO));
+        let mut round = Round::default();
+        for (number, what) in self.script.clone() {
+            match what {
+                _ if number != self.rounds => {}
+                Happens::Ends => round.ended = true,
+                Happens::Outcome(outcome) => round.outcome = Some(outcome),
+                Happens::Fails => return Err("it failed".to_owned()),
+                Happens::Unwritable => {
+                    fs::remove_dir_all(self.writer.directory().join("phases")).expect("removed");
+                }
+                Happens::Takes(latency) => self.push(latency),
+                Happens::Killed => {
+                    self.killed = true;
+                    return Err("killed".to_owned());
+                }
+            }
+        }
+        Ok(round)
+    }
+
+    fn checkpoint(&mut self) {
+        self.checkpoints.push(self.rounds);
+        self.series.iter_mut().for_each(KeptSeries::checkpoint);
+    }
+
+    fn refresh(&mut self, _now: MonotonicNs, _elapsed: Nanos) {
+        self.views += 1;
+    }
+
+    fn finish(&mut self, ended: Ended<String>) -> Ended<String> {
+        self.finished += 1;
+        if self.killed {
+            return ended;
+        }
+        self.phase.duration = Some(TICK * self.rounds as i64);
+        if let Some(series) = &mut self.series {
+            series.finish();
+            self.unwritten.extend(series.trouble().map(ToString::to_string));
+        }
+        let written = self.writer.write_phase(0, &self.phase);
+        self.unwritten.extend(written.err().map(|why| why.to_string()));
+        ended
+    }
+}
+
+fn meta() -> SeriesMeta {
+    SeriesMeta {
+        name: "loop".to_owned(),
+        measure: "loop".to_owned(),
+        workload: "timer".to_owned(),
+        clock: Clock::Monotonic,
+        cpus: CpuSet::single(0),
+        scheduling: "SCHED_FIFO 80".to_owned(),
+        real_time: true,
+        period: None,
+        tid: None,
+        requirements: vec!["max < 1ms".to_owned()],
+        details: Default::default(),
+    }
+}
+
+/// What became of a script.
+pub struct Became {
+    pub outcome: Ended<String>,
+    /// The figures and the verdict, where it came to its end.
+    pub summary: Option<Summary>,
+    pub rounds: usize,
+    pub checkpoints: Vec<usize>,
+    pub views: usize,
+    pub finished: usize,
+}
+
+/// Runs a script to the end of its bundle in `directory`, unless it is killed before; signals ask
+/// for the end from round `interrupted` on.
+pub fn run(
+    directory: &Path,
+    script: Vec<(usize, Happens)>,
+    interrupted: Option<usize>,
+    change: impl FnOnce(&mut Scripted<'_>),
+) -> Became {
+    let writer = BundleWriter::create(directory, "scripted", "run").expect("a bundle");
+    let clock = SimulatedClock::new();
+    let began = clock.now();
+    let rounds = || ((clock.now() - began).ns() / TICK.ns()) as usize;
+    let end_requested = || interrupted.is_some_and(|round| rounds() >= round);
+    let engine = Engine { clock: &clock, end_requested: &end_requested };
+    let mut source = Scripted::new(&writer, script);
+    change(&mut source);
+    let outcome = engine.run(&mut source);
+    let Scripted { phase, series, rounds, checkpoints, views, finished, unwritten, killed, .. } =
+        source;
+    let of_end = match &outcome {
+        Ok(outcome) => outcome.clone().unwrap_or(Outcome::Completed),
+        Err(why) => Outcome::Failed { why: why.clone() },
+    };
+    let summary = (!killed).then(|| {
+        let series = series.iter().map(KeptSeries::view).collect();
+        let phases = [PhaseView { meta: &phase, series }];
+        let measured = Measured { phases: &phases, found: &[], recorded: None, unwritten };
+        end::end(writer, of_end, measured).summary
+    });
+    Became { outcome, summary, rounds, checkpoints, views, finished }
+}
+
+/// The figures and the verdict that a reader of the bundle gets.
+pub fn read(directory: &Path) -> Summary {
+    punctual_analyze::summarize(&Bundle::open(directory).expect("it opens"))
+}

@@ -1,0 +1,215 @@
+//! Every way to end, by a script: which outcome, verdict and exit code, and that a reader of the
+//! bundle comes to the same.
+
+use super::CHECKPOINT;
+use super::scripted::{Became, Happens, SAMPLES, TICK, read, run};
+use punctual_bundle::summary::VerdictWord;
+use punctual_bundle::{Exit, Outcome};
+use punctual_core::Nanos;
+
+/// The script is run in a directory that is gone afterwards.
+fn in_bundle<T>(what: impl FnOnce(&std::path::Path) -> T) -> T {
+    let place = tempfile::tempdir().expect("a directory");
+    what(&place.path().join("bundle"))
+}
+
+fn above() -> Outcome {
+    let (series, limit) = ("scripted/loop".to_owned(), Some(1_500_000));
+    Outcome::StoppedAbove { series, latency: 2_000_000, limit, seq: None }
+}
+
+fn load(success: bool) -> Outcome {
+    let how = if success { "ended with success" } else { "failed" }.to_owned();
+    Outcome::StoppedByLoad { load: "load".to_owned(), how, success: Some(success) }
+}
+
+/// Where it is whole, what ended it shows in the bundle as in the result.
+fn ends(
+    script: Vec<(usize, Happens)>,
+    interrupted: Option<usize>,
+) -> (Became, Option<VerdictWord>, Exit) {
+    in_bundle(|directory| {
+        let became = run(directory, script, interrupted, |_| ());
+        let verdict = &became.summary.as_ref().expect("it came to its end").verdict;
+        assert_eq!(verdict, &read(directory).verdict, "a reader comes to another verdict");
+        let (word, exit) = (verdict.word, verdict.exit());
+        assert_eq!(became.finished, 1);
+        (became, word, exit)
+    })
+}
+
+#[test]
+fn what_ends_it_has_one_outcome_verdict_and_exit_code() {
+    use Happens::{Ends, Fails, Takes};
+    let late = Takes(Nanos::from_millis(2));
+    let is = Happens::Outcome;
+    let completed = None;
+    let cases = [
+        ("its time", vec![], None, Ok(completed.clone()), VerdictWord::Met, Exit::Done, 20),
+        ("its end", vec![(3, Ends)], None, Ok(completed.clone()), VerdictWord::Met, Exit::Done, 3),
+        (
+            "too late",
+            vec![(3, late.clone())],
+            None,
+            Ok(None),
+            VerdictWord::NotMet,
+            Exit::NotMet,
+            20,
+        ),
+        (
+            "stop_above",
+            vec![(3, late.clone()), (3, is(above()))],
+            None,
+            Ok(Some(above())),
+            VerdictWord::NotMet,
+            Exit::NotMet,
+            3,
+        ),
+        // What ended in the same round hides nothing.
+        (
+            "stop_above at the end",
+            vec![(3, is(above())), (3, Ends)],
+            Some(3),
+            Ok(Some(above())),
+            VerdictWord::NotMet,
+            Exit::NotMet,
+            3,
+        ),
+        (
+            "a load",
+            vec![(3, is(load(true)))],
+            None,
+            Ok(Some(load(true))),
+            VerdictWord::Met,
+            Exit::Done,
+            3,
+        ),
+        (
+            "a load that failed",
+            vec![(3, is(load(false)))],
+            None,
+            Ok(Some(load(false))),
+            VerdictWord::Undecided,
+            Exit::Failed,
+            3,
+        ),
+        (
+            "a failure",
+            vec![(3, Fails)],
+            None,
+            Err("it failed".to_owned()),
+            VerdictWord::Undecided,
+            Exit::Failed,
+            3,
+        ),
+        (
+            "a failure after a late sample",
+            vec![(2, late), (3, Fails)],
+            None,
+            Err("it failed".to_owned()),
+            VerdictWord::NotMet,
+            Exit::Failed,
+            3,
+        ),
+        (
+            "a signal",
+            vec![],
+            Some(3),
+            Ok(Some(Outcome::Interrupted)),
+            VerdictWord::Met,
+            Exit::Done,
+            3,
+        ),
+    ];
+    for (case, script, interrupted, outcome, word, exit, rounds) in cases {
+        let (became, is_word, is_exit) = ends(script, interrupted);
+        assert_eq!(became.outcome, outcome, "{case}");
+        assert_eq!((is_word, is_exit), (Some(word), exit), "{case}");
+        assert_eq!(became.rounds, rounds, "{case}");
+    }
+}
+
+#[test]
+fn a_signal_in_any_round_ends_it_there_and_in_the_last_changes_nothing() {
+    for round in 1..20 {
+        let (became, ..) = ends(vec![], Some(round));
+        assert_eq!(became.outcome, Ok(Some(Outcome::Interrupted)), "round {round}");
+        assert_eq!(became.rounds, round);
+    }
+    let (became, word, exit) = ends(vec![], Some(20));
+    assert_eq!((became.outcome, word, exit), (Ok(None), Some(VerdictWord::Met), Exit::Done));
+}
+
+#[test]
+fn killed_in_any_round_it_has_what_the_last_checkpoint_saved_and_is_never_met() {
+    let a_checkpoint = (CHECKPOINT.ns() / TICK.ns()) as usize;
+    for round in 1..=20 {
+        in_bundle(|directory| {
+            let became = run(directory, vec![(round, Happens::Killed)], None, |_| ());
+            assert!(became.summary.is_none());
+            let summary = read(directory);
+            assert_eq!(summary.verdict.word, Some(VerdictWord::Undecided), "round {round}");
+            assert_eq!(summary.verdict.exit(), Exit::NoEvidence, "round {round}");
+            let saved = (round - 1) / a_checkpoint * a_checkpoint;
+            assert_eq!(became.checkpoints.last().copied().unwrap_or(0), saved);
+            let count = summary.phases[0].series[0].count;
+            assert_eq!(count, saved as u64 * SAMPLES, "killed in round {round}");
+        });
+    }
+}
+
+#[test]
+fn a_late_sample_before_the_last_checkpoint_is_not_met_though_it_was_killed() {
+    for (late, word) in [(9, VerdictWord::NotMet), (10, VerdictWord::Undecided)] {
+        in_bundle(|directory| {
+            let late = (late, Happens::Takes(Nanos::from_millis(2)));
+            run(directory, vec![late, (15, Happens::Killed)], None, |_| ());
+            assert_eq!(read(directory).verdict.word, Some(word));
+        });
+    }
+}
+
+#[test]
+fn what_cannot_be_written_from_any_round_on_is_a_failure_and_never_met() {
+    for round in 1..=20 {
+        in_bundle(|directory| {
+            let became = run(directory, vec![(round, Happens::Unwritable)], None, |_| ());
+            let verdict = became.summary.expect("an end").verdict;
+            assert_eq!(verdict.word, Some(VerdictWord::Undecided), "round {round}");
+            assert_eq!(verdict.exit(), Exit::Failed, "round {round}");
+        });
+    }
+}
+
+#[test]
+fn what_is_refused_is_finished_without_a_round() {
+    in_bundle(|directory| {
+        let became = run(directory, vec![], None, |source| source.refused = true);
+        assert_eq!(became.outcome, Err("refused".to_owned()));
+        assert_eq!((became.rounds, became.finished), (0, 1));
+    });
+}
+
+#[test]
+fn a_source_that_ended_is_measured_for_as_long_as_it_was_asked() {
+    in_bundle(|directory| {
+        let ends: Vec<_> = (3..=20).map(|round| (round, Happens::Ends)).collect();
+        let became = run(directory, ends, None, |source| {
+            source.schedule.at_least = Some(Nanos::SECOND);
+            source.schedule.at_most = None;
+        });
+        assert_eq!((became.outcome, became.rounds), (Ok(None), 10));
+    });
+}
+
+#[test]
+fn views_and_checkpoints_have_their_distances_and_views_only_where_somebody_watches() {
+    in_bundle(|directory| {
+        let became = run(directory, vec![], None, |_| ());
+        assert_eq!((became.views, became.checkpoints), (4, vec![9, 18]));
+    });
+    in_bundle(|directory| {
+        let became = run(directory, vec![], None, |source| source.schedule.refresh = None);
+        assert_eq!(became.views, 0);
+    });
+}

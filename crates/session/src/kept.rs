@@ -1,0 +1,177 @@
+//! The keeper of one series: its statistics, its log, its account, its lines. Whoever yields
+//! samples passes them on, one or many at a time; what is kept of them, and what becomes of a file
+//! that cannot be written, is decided here.
+
+use punctual_analyze::SeriesView;
+use punctual_bundle::state::State;
+use punctual_bundle::{BundleError, LineKeeper, SeriesAccount, SeriesMeta, SeriesWriter};
+use punctual_core::{
+    Clock, ClockNs, Fact, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Window,
+};
+use punctual_measure::collect::{Recent, extend_window};
+use punctual_sys::clock;
+
+/// Bins of an exact histogram, at most.
+const BINS: i64 = 4_096;
+
+/// A series that is being measured.
+pub struct KeptSeries {
+    /// What it is.
+    pub meta: SeriesMeta,
+    /// Its statistics so far, as in the bundle.
+    pub state: State,
+    /// What came in last.
+    pub recent: Option<Recent>,
+    /// Where the time of its samples goes, as in the bundle.
+    pub account: Fact<SeriesAccount>,
+    /// The first thing that went wrong with its files.
+    trouble: Option<BundleError>,
+    writer: SeriesWriter,
+    window: Option<Window>,
+    /// Samples that were pushed since the last save.
+    pending: Vec<Sample>,
+    /// Lines of five minutes, of a run for weeks.
+    lines: Option<LineKeeper>,
+}
+
+/// A histogram for samples that are expected within `span`.
+pub fn shape_within(span: Nanos, period: Option<Nanos>) -> SeriesShape {
+    let range = span.max(Nanos::MILLI);
+    SeriesShape { range, resolution: Nanos((range.ns() / BINS / 1_000 + 1) * 1_000), period }
+}
+
+impl KeptSeries {
+    /// Begins it with nothing in it; `writer` writes its files.
+    pub fn new(shape: SeriesShape, meta: SeriesMeta, writer: SeriesWriter) -> KeptSeries {
+        let data = SeriesData::new(shape);
+        let state =
+            State { data, usage: Fact::NotAsked, digest: None, samples_kept: 0, log_bytes: 0 };
+        KeptSeries {
+            meta,
+            state,
+            recent: None,
+            account: Fact::NotAsked,
+            trouble: None,
+            writer,
+            window: None,
+            pending: Vec::new(),
+            lines: None,
+        }
+    }
+
+    /// Its log keeps the newest samples from now on, and every five minutes have a line.
+    pub fn keep_lines(&mut self, log_limit: u64) -> Result<(), BundleError> {
+        self.lines = Some(LineKeeper::new(clock::now(Clock::Realtime).ns(), self.now()));
+        self.writer.rotate(log_limit)
+    }
+
+    fn now(&self) -> ClockNs {
+        clock::now(self.meta.clock)
+    }
+
+    /// Takes an interval in, on CLOCK_MONOTONIC; `missed` periods came before it.
+    pub fn push(
+        &mut self,
+        seq: u64,
+        (due, woke): (MonotonicNs, MonotonicNs),
+        cpu: u32,
+        missed: u64,
+    ) -> Sample {
+        let sample = Sample { seq, due: ClockNs(due.ns()), woke: ClockNs(woke.ns()), cpu };
+        self.state.data.record(&sample, missed);
+        let latency = sample.latency();
+        let one = Window { start: sample.due, count: 1, min: latency, max: latency, sum: latency };
+        if let Some(ended) = extend_window(&mut self.window, one) {
+            self.append_windows([ended]);
+        }
+        self.pending.push(sample);
+        self.came_in(Recent { count: 1, last: latency, max: latency });
+        sample
+    }
+
+    /// The statistics took these in.
+    pub fn came_in(&mut self, recent: Recent) {
+        if let Some(lines) = &mut self.lines {
+            lines.extend(recent.max);
+        }
+        self.recent = Some(recent);
+    }
+
+    /// Adds samples to the log, whose statistics are taken in already. Once a write has failed,
+    /// statistics go on alone: whether they were added.
+    pub fn append(&mut self, samples: &[Sample]) -> bool {
+        if self.trouble.is_none() {
+            let written = self.writer.append(samples);
+            self.keep_trouble(written);
+        }
+        self.trouble.is_none()
+    }
+
+    /// Adds windows that have ended to the log.
+    pub fn append_windows(&mut self, windows: impl IntoIterator<Item = Window>) {
+        for window in windows {
+            if self.trouble.is_none() {
+                let written = self.writer.append_window(&window);
+                self.keep_trouble(written);
+            }
+        }
+    }
+
+    /// Saves what there is: what a reader finds if punctual is killed now.
+    pub fn checkpoint(&mut self) {
+        let now = self.now();
+        if self.lines.as_ref().is_some_and(|lines| lines.is_due(now)) {
+            self.end_line();
+        }
+        self.save(SeriesWriter::checkpoint);
+    }
+
+    /// Saves everything for good: nothing more comes in.
+    pub fn finish(&mut self) {
+        let last = self.window.take();
+        self.append_windows(last);
+        self.end_line();
+        self.save(SeriesWriter::finish);
+    }
+
+    fn save(&mut self, write: fn(&mut SeriesWriter, &State) -> Result<(), BundleError>) {
+        let pending = std::mem::take(&mut self.pending);
+        self.append(&pending);
+        (self.state.samples_kept, self.state.log_bytes) =
+            (self.writer.kept(), self.writer.log_bytes());
+        let written = write(&mut self.writer, &self.state);
+        self.keep_trouble(written);
+    }
+
+    /// Saves where the time went, as far as that is known now.
+    pub fn save_account(&mut self) {
+        if !matches!(self.account, Fact::NotAsked) {
+            let written = self.writer.write_account(&self.account);
+            self.keep_trouble(written);
+        }
+    }
+
+    fn end_line(&mut self) {
+        let now = self.now();
+        let Some(lines) = &mut self.lines else { return };
+        let line = lines.end(&self.state.data, clock::now(Clock::Realtime).ns(), now);
+        let written = self.writer.append_line(&line);
+        self.keep_trouble(written);
+    }
+
+    fn keep_trouble(&mut self, written: Result<(), BundleError>) {
+        if let Err(why) = written {
+            self.trouble.get_or_insert(why);
+        }
+    }
+
+    /// The first thing that went wrong with its files.
+    pub fn trouble(&self) -> Option<&BundleError> {
+        self.trouble.as_ref()
+    }
+
+    /// The view that the analysis takes.
+    pub fn view(&self) -> SeriesView<'_> {
+        SeriesView { meta: &self.meta, state: &self.state, account: Some(&self.account) }
+    }
+}

@@ -1,0 +1,87 @@
+//! A phase as a source of the engine.
+
+use super::{Controller, PhaseError};
+use crate::engine::{Begun, Ended, Round, Source};
+use crate::run::evidence::Collecting;
+use crate::run::measure::MeasureRun;
+use crate::run::phase_run::PhaseRun;
+use crate::run::program::ProgramRun;
+use crate::run::series::SeriesRun;
+use crate::run::wall_clock::{self, WallClock};
+use punctual_bundle::Outcome;
+use punctual_core::{Fact, MonotonicNs, Nanos};
+use punctual_sys::clock;
+
+/// A phase that is measured, and what of it.
+pub(super) struct Measuring<'r, 'p, 'w, 'c> {
+    pub controller: Controller<'r, 'p, 'w>,
+    pub current: &'c mut PhaseRun,
+}
+
+impl Source for Measuring<'_, '_, '_, '_> {
+    type Error = PhaseError;
+
+    fn begin(&mut self) -> Result<Begun, PhaseError> {
+        self.controller.begin(self.current)
+    }
+
+    fn round(&mut self) -> Result<Round, PhaseError> {
+        let Measuring { controller, current } = self;
+        if let Some(step) = controller.wall.as_mut().and_then(WallClock::stepped) {
+            controller.run.findings.push(wall_clock::finding(&controller.phase.name, step));
+            controller.evidence.clock_stepped(step);
+            controller.wall = None; // said once a phase
+        }
+        let ended = current.measures.iter().all(MeasureRun::is_finished)
+            && current.programs.iter().all(ProgramRun::is_finished);
+        current.series.iter_mut().for_each(SeriesRun::drain);
+        let above = controller.drain_programs(current);
+        controller.companions(|companion| companion.tick(current));
+        let above = above.map(|(series, latency)| controller.stopped_above(series, latency, None));
+        let outcome = match above.or_else(|| controller.tripped(current)) {
+            None => controller.load_events(&mut current.programs)?,
+            above => above,
+        };
+        Ok(Round { outcome, ended })
+    }
+
+    fn checkpoint(&mut self) {
+        let Measuring { controller, current } = self;
+        current.series.iter_mut().for_each(SeriesRun::checkpoint);
+        current.programs.iter_mut().for_each(|program| program.cycles.checkpoint());
+        controller.evidence.poll(&controller.files, &current.measures);
+        controller.companions(|companion| companion.checkpoint(current));
+    }
+
+    fn refresh(&mut self, _now: MonotonicNs, elapsed: Nanos) {
+        self.controller.refresh(self.current, elapsed);
+    }
+
+    /// Its threads and loads have ended afterwards, and its files are written.
+    fn finish(&mut self, ended: Ended<PhaseError>) -> Ended<PhaseError> {
+        let Measuring { controller, current } = self;
+        controller.evidence.before_stop(&controller.files, &current.measures);
+        let stopped = controller.stop_threads(current);
+        controller.stop_programs(current);
+        if let Ok(Some(Outcome::StoppedAbove { series, latency, limit, .. })) = &ended {
+            let limit = Nanos(limit.unwrap_or_default());
+            controller
+                .companions(|companion| companion.stopped_above(series, Nanos(*latency), limit));
+        }
+        controller.companions(|companion| companion.end_phase(current));
+        // A load that failed until now failed within the phase.
+        let last = controller.load_events(&mut current.programs);
+        let programs = current.programs.iter().map(ProgramRun::evidence).collect();
+        let next = Collecting::new(controller.run.plan, controller.phase);
+        let collected = std::mem::replace(&mut controller.evidence, next);
+        let partition = controller.run.partition.as_ref();
+        current.meta.evidence = Fact::Known(collected.end(&controller.files, partition, programs));
+        let of_end = controller.end_loads(current);
+        current.meta.duration =
+            Some(Nanos(clock::monotonic().ns() - current.meta.started_monotonic));
+        controller.close(current);
+        let (outcome, (), last, of_end) = (ended?, stopped?, last?, of_end?);
+        let failed = |of: &Outcome| of.is_failure();
+        Ok(outcome.or(last.filter(failed)).or(of_end.filter(failed)))
+    }
+}
