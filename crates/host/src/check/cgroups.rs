@@ -130,7 +130,7 @@ impl Mounts {
     }
 
     /// Whether a mount point is the root of its hierarchy. Within a namespace every part calls
-    /// itself `/`, but files differ: `release_agent` is in the root of version 1 alone, `cgroup.type`
+    /// itself `/`; files differ: `release_agent` is in the root of version 1 alone, `cgroup.type`
     /// of version 2 everywhere else (kernel/cgroup/cgroup-v1.c, cgroup1_base_files; cgroup-v2.rst).
     fn is_whole(&self, files: &dyn Files, mounted: &Mounted) -> bool {
         let Mounted { point, root, kind, .. } = mounted;

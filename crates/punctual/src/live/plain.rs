@@ -47,7 +47,7 @@ impl Watcher for Lines {
             text += &(live_header() + "\n");
         }
         for (index, series) in snapshot.phase.live().iter().enumerate() {
-            let data = series.data;
+            let data = &series.state.data;
             let figures = LiveFigures {
                 index,
                 tid: series.meta.tid.unwrap_or_default(),

@@ -152,7 +152,7 @@ fn load_line(snapshot: &Snapshot, paper: Paper) -> String {
 /// warnings.
 fn warning_line(snapshot: &Snapshot, paper: Paper) -> String {
     let series = snapshot.phase.live();
-    let sum = |of: fn(&KeptSeries) -> u64| series.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&KeptSeries) -> u64| series.iter().map(|one| of(one)).sum::<u64>();
     let grave = snapshot.findings.iter().filter(|f| f.severity >= Severity::Warning).count();
     let parts = [
         (sum(|series| series.state.data.losses.skipped), "overrun", "overruns", ""),
