@@ -59,6 +59,9 @@ pub const TICK: Nanos = Nanos::from_millis(50);
 const THREADS: usize = 512;
 const ENDED: usize = 2_048;
 
+/// Records that wait here at most: beyond that the kernel counts what finds no room.
+const FETCHED: usize = 1 << 17;
+
 /// The threads of a program, and the programs in the kernel that watch them.
 pub struct Cycles {
     options: CycleOptions,
@@ -181,19 +184,8 @@ impl Cycles {
     pub fn drain(&mut self, ended: bool, place: &mut SeriesPlace<'_>) -> Drained {
         let until = self.attacher.now();
         self.monitors.drain();
+        self.fetch();
         let mut records = std::mem::take(&mut self.later);
-        self.attacher.drain(&mut |cycle| records.push(cycle));
-        self.breaks.extend(self.attacher.take_breaks());
-        // Whatever lies within a cycle was recorded before it.
-        for moment in self.attacher.take_moments() {
-            if matches!(moment.what, MomentKind::Exec | MomentKind::Exit { .. }) {
-                self.ends.push((moment.tid, moment.begin, moment.what));
-            } else if let Some(thread) = self.threads.get_mut(&moment.tid)
-                && thread.may_have_cycles()
-            {
-                thread.worst_cycles.push(moment);
-            }
-        }
         // What one CPU recorded meanwhile may come after what another will yet hand over.
         records.sort_by_key(|cycle| (cycle.again, cycle.release));
         let ripe = if ended {
@@ -201,6 +193,7 @@ impl Cycles {
         } else {
             records.partition_point(|cycle| cycle.again < until)
         };
+        // What is fetched meanwhile comes after these.
         self.later = records.split_off(ripe);
         let mut drained = Drained::default();
         for mut record in records {
@@ -232,6 +225,24 @@ impl Cycles {
         let needed = || threads.flat_map(|thread| thread.worst_cycles.needed()).collect();
         self.attacher.free_stacks(needed);
         drained
+    }
+
+    /// Makes room in the kernel's buffers: whatever they hold waits here from now on. The files of
+    /// many threads that begin at once take longer to make than the buffers take to fill.
+    fn fetch(&mut self) {
+        let later = &mut self.later;
+        self.attacher.drain(&mut |cycle| later.push(cycle));
+        self.breaks.extend(self.attacher.take_breaks());
+        // Whatever lies within a cycle was recorded before it.
+        for moment in self.attacher.take_moments() {
+            if matches!(moment.what, MomentKind::Exec | MomentKind::Exit { .. }) {
+                self.ends.push((moment.tid, moment.begin, moment.what));
+            } else if let Some(thread) = self.threads.get_mut(&moment.tid)
+                && thread.may_have_cycles()
+            {
+                thread.worst_cycles.push(moment);
+            }
+        }
     }
 
     /// Closes the series of threads that ended by then, or ran another program: of all, or of one.
@@ -319,6 +330,9 @@ impl Cycles {
             Ok(waits) => {
                 *place.next += SeriesKind::ALL.len();
                 waits.into_iter().for_each(|record| thread.push(record, &mut self.recent));
+                if self.later.len() < FETCHED {
+                    self.fetch();
+                }
             }
             Err(why) => {
                 self.findings.push(findings::incomplete(&self.options.phase, &why));

@@ -45,6 +45,9 @@ pub struct Attachment {
     times: Option<CpuTimes>,
     /// How many series there are.
     series: usize,
+    /// Threads have begun that the bundle does not name yet, and when it shall name them.
+    has_begun: bool,
+    next_measures: MonotonicNs,
     hook: Option<ViolationHook>,
 }
 
@@ -93,6 +96,8 @@ impl Attachment {
             watched: 0,
             times: CpuTimes::read(&Root::system()).ok(),
             series: 0,
+            has_begun: false,
+            next_measures: MonotonicNs(0),
         })
     }
 
@@ -124,9 +129,13 @@ impl Attachment {
         let (writer, next, keep) = (&self.writer, &mut self.series, KEPT);
         let mut place = SeriesPlace { writer, phase: 0, next, taken: &[], keep };
         let drained = self.cycles.drain(ended, &mut place);
-        if drained.begun {
+        self.has_begun |= drained.begun;
+        let now = clock::monotonic();
+        if self.has_begun && now >= self.next_measures {
+            // All of them: with hundreds of threads that takes its time.
             self.phase.measures = self.cycles.measures().collect();
             let _ = self.writer.write_phase(0, &self.phase);
+            (self.has_begun, self.next_measures) = (false, now + CHECKPOINT);
         }
         if let Some(flight) = &mut self.flight {
             self.cycles.explain(flight, &mut self.watched);
