@@ -7,7 +7,9 @@ use crate::command::Command;
 use crate::cycles::series::SeriesPlace;
 use crate::cycles::target::{Started, Target};
 use crate::cycles::{self, Cycles, TICK};
-use crate::engine::{Begun, Ended, Engine, REFRESH, Round, Schedule, Source, SystemClock};
+use crate::engine::{
+    Begun, CHECKPOINT, Ended, Engine, REFRESH, Round, Schedule, Source, SystemClock,
+};
 use crate::exit::Failure;
 use crate::flight::Flight;
 use crate::interrupts::Interrupts;
