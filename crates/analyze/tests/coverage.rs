@@ -1,6 +1,6 @@
 //! How often intervals and bounds hold that have no table elsewhere: 1,000 simulated runs of each,
 //! whose truth is known. The figures stand in docs/statistics.md; print them with
-//! `cargo test -p punctual-analyze --test coverage -- --nocapture`.
+//! `cargo test -p punctual-analyze --test pure coverage:: -- --nocapture`.
 
 use punctual_analyze::calibration::{Turn, shifts};
 use punctual_analyze::compare::run::Run;

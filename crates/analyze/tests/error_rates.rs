@@ -1,6 +1,6 @@
 //! How often `compare` is wrong: many pairs from sources whose truth is known. The short mode runs
 //! with the other tests; the whole one, whose figures stand in docs/compare.md, is
-//! `cargo test --release -p punctual-analyze --test error_rates -- --ignored --nocapture`.
+//! `cargo test --release -p punctual-analyze --test pure error_rates:: -- --ignored --nocapture`.
 
 use punctual_analyze::compare::multiple;
 use punctual_analyze::compare::run::{Run, Side};

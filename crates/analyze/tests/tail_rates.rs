@@ -1,6 +1,6 @@
 //! How often a model of the tail is offered, and how often its intervals hold: sources whose levels
 //! are known. The short mode runs with the other tests; the whole one, whose figures stand in
-//! docs/tail.md, is `cargo test --release -p punctual-analyze --test tail_rates -- --ignored
+//! docs/tail.md, is `cargo test --release -p punctual-analyze --test pure tail_rates:: -- --ignored
 //! --nocapture`.
 
 use punctual_analyze::compare::run::Run;

@@ -1,11 +1,9 @@
 //! What is found later: tasks that came and went, journals of other boots and of killed processes,
 //! full disks.
 
-mod isolate_support;
-
-use isolate_support::Kernel;
-use isolate_support::killing::{Death, Fate, Memory, MortalFiles};
-use isolate_support::machine::{set, task, v1, v2};
+use crate::isolate_support::Kernel;
+use crate::isolate_support::killing::{Death, Fate, Memory, MortalFiles};
+use crate::isolate_support::machine::{set, task, v1, v2};
 use punctual_host::isolate::{self, CreateError, Entry, Membership, Request, Standing, Target};
 use punctual_host::journal::{IfChanged, Store, UndoReport};
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};

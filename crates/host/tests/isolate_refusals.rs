@@ -1,10 +1,8 @@
 //! What isolation refuses before it changes anything, with its messages.
 
-mod isolate_support;
-
-use isolate_support::killing::Memory;
-use isolate_support::machine::{set, v1, v2};
-use isolate_support::{Cgroup, Kernel};
+use crate::isolate_support::killing::Memory;
+use crate::isolate_support::machine::{set, v1, v2};
+use crate::isolate_support::{Cgroup, Kernel};
 use punctual_host::isolate::{self, Request, Target};
 use punctual_host::journal::Store;
 

@@ -1,11 +1,9 @@
 //! Isolation on a scripted kernel: what is planned, what is refused, what is taken back, and death
 //! at every step.
 
-mod isolate_support;
-
-use isolate_support::killing::{Death, Fate, Memory, MortalFiles, MortalStore};
-use isolate_support::machine::{PF_KTHREAD, PF_NO_SETAFFINITY, set, task, v1, v2};
-use isolate_support::{Kernel, Kind, Refusal as Scripted};
+use crate::isolate_support::killing::{Death, Fate, Memory, MortalFiles, MortalStore};
+use crate::isolate_support::machine::{PF_KTHREAD, PF_NO_SETAFFINITY, set, task, v1, v2};
+use crate::isolate_support::{Kernel, Kind, Refusal as Scripted};
 use punctual_host::files::Files;
 use punctual_host::isolate::{self, Change, CreateError, Refusal, Request, Standing, Target};
 use punctual_host::journal::apply::RequestedWrite;

@@ -1,8 +1,7 @@
 //! Everything that is wrong in a TOML file gets an error with its place and a way out.
 
-mod support;
-
-use support::{context, plan};
+use crate::support;
+use crate::support::{context, plan};
 
 /// `; ` stands for the end of a line.
 const TIMER: &str = "[[measure]]; kind = 'timer'";

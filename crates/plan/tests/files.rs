@@ -1,10 +1,8 @@
 //! Files that are no experiment files at all, and how problems look to a person.
 
-mod support;
-
+use crate::support::{context, resolved};
 use punctual_plan::{LoadOptions, MAX_FILE_BYTES, ResolveContext, Weight, load, load_and_resolve};
 use std::path::Path;
-use support::{context, resolved};
 
 fn refused(bytes: &[u8]) -> String {
     load(Path::new("test.toml"), bytes, &LoadOptions::default()).unwrap_err().to_string()

@@ -1,12 +1,10 @@
 //! Kinds of workload: mistakes in their parameters are reported, every default is written out, and
 //! what is written is read back.
 
-mod support;
-
+use crate::support::{plan, problems, resolved};
 use proptest::prelude::*;
 use proptest::sample::select;
 use punctual_plan::{Word, Workload, WorkloadKind};
-use support::{plan, problems, resolved};
 
 fn of(kind: &str, more: &str) -> String {
     problems(&format!("[[measure]]\nkind = '{kind}'\n{}\n", more.replace("; ", "\n")))

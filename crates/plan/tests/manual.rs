@@ -1,11 +1,9 @@
 //! The man page is complete, and its examples run.
 
-#[path = "manual/markdown.rs"]
 mod markdown;
-#[path = "manual/roff.rs"]
 mod roff;
-mod support;
 
+use crate::support;
 use punctual_core::CpuSet;
 use punctual_plan::{
     DefaultValue, Key, LoadOptions, ResolveContext, ValueType, Word, WorkloadKind,
@@ -14,7 +12,7 @@ use punctual_plan::{
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-const REGENERATE: &str = "PUNCTUAL_WRITE_DOCS=1 cargo test --workspace --test manual";
+const REGENERATE: &str = "PUNCTUAL_WRITE_DOCS=1 cargo test -p punctual-plan --test pure manual::";
 /// Before and after the entries of some keys.
 const BEGIN: &str = ".\\\" keys: ";
 const END: &str = ".\\\" end of keys\n";

@@ -1,11 +1,10 @@
 //! What experiments resolve to: defaults, names, CPUs, lengths, and the text of `punctual run
 //! --plan`.
 
-mod support;
-
+use crate::support;
+use crate::support::plan;
 use punctual_core::Nanos;
 use punctual_plan::{Length, Scheduling, TimerMethod, Workload};
-use support::plan;
 
 const TIMER: &str = "[[measure]]\nkind = 'timer'\n";
 

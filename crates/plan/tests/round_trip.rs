@@ -1,13 +1,12 @@
 //! A plan written as TOML and read again is the same plan; and no file at all makes the reader
 //! panic.
 
-mod support;
-
+use crate::support;
+use crate::support::{context, resolved};
 use proptest::prelude::*;
 use proptest::sample::select;
 use punctual_plan::{LoadOptions, load, load_and_resolve};
 use std::path::Path;
-use support::{context, resolved};
 
 /// A line `key = value`, or nothing.
 fn line(key: &'static str, values: &'static [&'static str]) -> BoxedStrategy<String> {

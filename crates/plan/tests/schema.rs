@@ -5,7 +5,7 @@ use punctual_plan::{DefaultValue, Key, SectionKeys, ValueType, Word, WorkloadKin
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
-const REGENERATE: &str = "PUNCTUAL_WRITE_DOCS=1 cargo test --workspace --test schema";
+const REGENERATE: &str = "PUNCTUAL_WRITE_DOCS=1 cargo test -p punctual-plan --test pure schema::";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -1,11 +1,9 @@
 //! Configuration files of systress: what they mean, and what is wrong in them.
 
-mod support;
-
+use crate::support::{cfg_problems, context, resolved};
 use punctual_core::{Nanos, Policy};
 use punctual_plan::{Length, LoadOptions, OnExit, Output, SystressFormat, load, load_and_resolve};
 use std::path::Path;
-use support::{cfg_problems, context, resolved};
 
 const TIMER: &str = "timer_thread[0] {\n}\n";
 

@@ -1,10 +1,8 @@
 //! `[target]`: what it resolves to, what is wrong with it, and its short form on the command line.
 
-mod support;
-
+use crate::support::{plan, problems};
 use punctual_plan::{LoadOptions, TargetPlan, target};
 use std::path::Path;
-use support::{plan, problems};
 
 const TIMER: &str = "[[measure]]\nkind = 'timer'\nduration = '1s'\n";
 

@@ -1,8 +1,6 @@
 //! Where the time of every sample goes, from the experiment to what a person reads.
 
-mod common;
-
-use common::{Place, eventually, has_program, is_root, kill, text};
+use crate::common::{Place, eventually, has_program, is_root, kill, text};
 use punctual_testing::HiddenSamples;
 use serde_json::Value;
 

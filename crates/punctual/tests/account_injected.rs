@@ -1,13 +1,11 @@
 //! Where the time of every sample goes, when a test made it go there: threads that wander, clocks
 //! and ways to sleep, and a group's quota.
 
-mod common;
-#[path = "explain/injected.rs"]
-mod injected;
-
-use common::quota::Quota;
-use common::text;
-use injected::{Arena, arena};
+use crate::common;
+use crate::common::quota::Quota;
+use crate::common::text;
+use crate::injected;
+use crate::injected::{Arena, arena};
 use punctual_core::{CpuSet, Policy, Priority};
 use punctual_sys::attributes::{self, Scheduling};
 use punctual_sys::{children, clock};

@@ -1,23 +1,15 @@
 //! `punctual attach` against programs whose cycles are known, and against what cyclictest prints of
 //! itself.
 
-mod common;
-#[path = "attach/cyclictest.rs"]
-mod cyclictest;
-#[path = "attach/lint.rs"]
 mod lint;
-#[path = "attach/metrics.rs"]
 mod metrics;
-#[path = "../../report/tests/openmetrics/check.rs"]
-mod openmetrics;
-#[path = "attach/recorded.rs"]
 mod recorded;
-#[path = "attach/steal.rs"]
 mod steal;
-#[path = "attach/without_bpf.rs"]
 mod without_bpf;
 
-use common::{Place, has_program, is_root, text};
+use crate::common::{self, Place, has_program, is_root, text};
+use crate::cyclictest;
+use crate::openmetrics;
 use serde_json::Value;
 use std::process::{Command, Output};
 

@@ -2,12 +2,10 @@
 //! delayed in known ways at recorded instants (attach_causes/inject.c, preloaded into them), and
 //! every delayed cycle is looked at.
 
-mod common;
-#[path = "attach_causes/guests.rs"]
 mod guests;
 
-use common::quota::Quota;
-use common::{Place, has_program, is_root, text};
+use crate::common::quota::Quota;
+use crate::common::{Place, has_program, is_root, text};
 use punctual_analyze::cycles::{Constraint, Delay, Follower, find_delay, infer};
 use punctual_core::cycle::Cycle;
 use punctual_core::{CpuSet, MainPart, Nanos, Split};

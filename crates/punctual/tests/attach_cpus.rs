@@ -1,11 +1,10 @@
 //! `punctual attach --cpus` against a program that disturbs a CPU in one known way, by a thread of
 //! another CPU that has a name.
 
-mod common;
 #[path = "attach/entries.rs"]
 mod entries;
 
-use common::{Place, assert_refused, has_program, is_root, text};
+use crate::common::{Place, assert_refused, has_program, is_root, text};
 use entries::{cell, measure, own_entries, table};
 use punctual_testing::HiddenSamples;
 use serde_json::Value;

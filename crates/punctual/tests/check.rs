@@ -1,14 +1,11 @@
 //! `punctual check` on the running kernel: the same rules as a table, as JSON and explained;
 //! fixed_rules and taken back.
 
-mod common;
-mod system;
-
-use common::{has_program, punctual, text};
+use crate::common::{has_program, punctual, text};
+use crate::system::{Bystanders, assert_same, expect, json, last_cpu, paths, snapshot, turn};
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
-use system::{Bystanders, assert_same, expect, json, last_cpu, paths, snapshot, turn};
 
 /// The verdict of each rule.
 fn verdicts(arguments: &[&str]) -> BTreeMap<String, String> {

@@ -1,15 +1,11 @@
 //! The command line itself: help, man pages, completions, pipes, and every command that works on a
 //! bundle over every fixture.
 
-mod common;
-#[path = "cli/documents.rs"]
 mod documents;
-#[path = "cli/limits.rs"]
 mod limits;
-#[path = "cli/members.rs"]
 mod members;
 
-use common::{Place, has_program, punctual, text};
+use crate::common::{self, Place, has_program, punctual, text};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 

@@ -1,8 +1,6 @@
 //! `punctual compare` on real bundles and on imports, as a pipeline uses it.
 
-mod common;
-
-use common::{Place, text};
+use crate::common::{Place, text};
 use std::path::Path;
 use std::process::Output;
 

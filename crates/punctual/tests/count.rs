@@ -1,8 +1,6 @@
 //! `punctual count` against a program whose counts are known, and against perf stat.
 
-mod common;
-
-use common::{Place, has_program, is_root, punctual, text};
+use crate::common::{Place, has_program, is_root, punctual, text};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;

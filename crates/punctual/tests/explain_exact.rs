@@ -1,9 +1,7 @@
 //! `punctual explain --exact`: a run in virtual time, replayed with every instruction seen
 //! (docs/exact.md).
 
-mod common;
-
-use common::{Place, eventually, kill, processes_with, text};
+use crate::common::{Place, eventually, kill, processes_with, text};
 use punctual_lab::{Arch, Kernel};
 use punctual_testing as testing;
 use serde_json::{Value, json};

@@ -1,9 +1,7 @@
 //! `punctual export --format parquet-tables`, read by the real DuckDB and Polars: docs/fleet.md's
 //! queries are answered as they are printed.
 
-mod common;
-
-use common::{Place, text};
+use crate::common::{Place, text};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};

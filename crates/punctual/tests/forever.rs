@@ -1,8 +1,6 @@
 //! `punctual run --forever`: until it is interrupted, with a long plot.
 
-mod common;
-
-use common::{Place, eventually, kill, text};
+use crate::common::{self, Place, eventually, kill, text};
 use punctual_bundle::Bundle;
 
 const EXPERIMENT: &str = "[experiment]\nforever = true\n[[measure]]\nname = \"timer\"\n\

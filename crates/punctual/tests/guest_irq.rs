@@ -1,9 +1,7 @@
 //! `punctual measure irq` on kernels and devices that this machine does not have: in QEMU guests
 //! (docs/guests.md).
 
-mod irq;
-
-use irq::{figure, notes, series, whole_and_counted};
+use crate::irq::{figure, notes, series, whole_and_counted};
 use punctual_lab::exact::PARPORT;
 use punctual_lab::{Accel, GuestFile, Job, Outcome};
 use punctual_testing as testing;

@@ -1,9 +1,7 @@
 //! punctual beside `rtla timerlat` on a real-time kernel, in virtual time: of the same load both
 //! name the same main cause.
 
-mod common;
-
-use common::Place;
+use crate::common::Place;
 use punctual_lab::{Accel, GuestFile, Job, Outcome};
 use punctual_testing as testing;
 

@@ -1,9 +1,7 @@
 //! A guest that is stopped as a whole, over and over: the time is laid at the hypervisor's door, in
 //! every sample and in the windows.
 
-mod common;
-
-use common::{Place, kill, text};
+use crate::common::{Place, kill, text};
 use punctual_lab::{Control, GuestFile, GuestResult, Job, Outcome, Phase};
 use punctual_testing as testing;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,11 +1,10 @@
 //! What works on which kernel, and by which way: the tour of docs/where-it-runs.md, in guests. The
 //! kernels that take `./x test` too long are ignored here:
-//! `cargo test -p punctual --test guest_tour -- --ignored`. Boards need their program before:
-//! `./x build --arch riscv64 --board`, `./x build --arch armv7 --board`.
+//! `cargo test -p punctual --test pure guest_tour:: -- --ignored`. Boards need their program
+//! before: `./x build --arch riscv64 --board`, `./x build --arch armv7 --board`.
 
-mod common;
-
-use common::has_program;
+use crate::common;
+use crate::common::has_program;
 use punctual_lab::{Arch, Guest, GuestFile, GuestResult, Job, Source};
 use punctual_testing as testing;
 use punctual_testing::section;
@@ -56,8 +55,9 @@ fn tour(kernel: &str, lacks: &[&str]) {
     let Some(mut guest) = testing::punctual_guest(binary, &name, "", 2) else { return };
     let application = testing::stripped(&std::env::current_exe().expect("this program"));
     let words = format!(
-        "export {ROLE}=1 PUNCTUAL_POINTS_DIR=/run/points APPLICATION='{} --exact the_application' \
-         LACKS='{}'\nmkdir -m 700 /run/points\n",
+        "export {ROLE}=1 PUNCTUAL_POINTS_DIR=/run/points \
+         APPLICATION='{} --exact guest_tour::the_application' LACKS='{}'\n\
+         mkdir -m 700 /run/points\n",
         application.display(),
         lacks.join(" ")
     );

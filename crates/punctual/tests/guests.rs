@@ -1,11 +1,9 @@
 //! The command on kernels that this machine does not run: in QEMU guests with Debian's kernels
 //! (docs/guests.md). A boot serves several tests.
 
-mod common;
-#[path = "guests/disturbed.rs"]
 mod disturbed;
 
-use common::Place;
+use crate::common::Place;
 use punctual_lab::{Guest, GuestFile, GuestResult, Job, Outcome};
 use punctual_testing as testing;
 use punctual_testing::section;

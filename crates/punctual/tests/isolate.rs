@@ -2,14 +2,14 @@
 //! killed, and taken back whole. In guests with other cgroups: guests.rs. Death at every single
 //! step: crates/host/tests/isolate_real.rs.
 
-mod common;
-mod system;
-
-use common::{Place, eventually, has_program, kill, processes_with, text};
+use crate::common::{self, Place, eventually, has_program, kill, processes_with, text};
+use crate::system;
+use crate::system::{
+    Bystanders, allowed, assert_same, expect, json, last_cpu, paths, snapshot, turn,
+};
 use punctual_core::CpuSet;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use system::{Bystanders, allowed, assert_same, expect, json, last_cpu, paths, snapshot, turn};
 
 /// examples/partition.toml for the last CPU, shorter, with a word in the loads' arguments to know
 /// them by. No CPU is unplugged: a test of crates/host does that, and it disturbs everybody.

@@ -1,8 +1,6 @@
 //! `punctual lab` on this machine's cells: plans, failing cells, interruptions, JUnit, the report.
 
-mod common;
-
-use common::{Place, eventually, kill, processes_with, punctual, text};
+use crate::common::{Place, eventually, kill, processes_with, punctual, text};
 use std::process::Stdio;
 
 /// Two cells of half a second on this machine, with a program that only one of them has.

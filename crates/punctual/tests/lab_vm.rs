@@ -1,9 +1,7 @@
 //! `punctual lab` in virtual time: a slower configuration is caught, and a lab that was killed ends
 //! as one that was not.
 
-mod common;
-
-use common::{Place, eventually, kill, processes_with, punctual, text};
+use crate::common::{self, Place, eventually, kill, processes_with, punctual, text};
 use punctual_testing as testing;
 use std::process::Stdio;
 use std::time::{Duration, Instant};

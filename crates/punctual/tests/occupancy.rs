@@ -1,8 +1,6 @@
 //! Recordings of this test's own threads, held against what the kernel counted for them.
 
-mod common;
-
-use common::{Place, punctual, text};
+use crate::common::{self, Place, punctual, text};
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Child, Stdio};

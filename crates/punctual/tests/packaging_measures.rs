@@ -1,12 +1,8 @@
 //! What is packaged measures: in the image, and by the files for pipelines. These tests run alone,
 //! and one after the other.
 
-#[path = "packaging/common.rs"]
-mod common;
 #[path = "packaging/in_image.rs"]
 mod in_image;
-#[path = "packaging/layout.rs"]
-mod layout;
 #[path = "packaging/pipelines.rs"]
 mod pipelines;
 

@@ -1,8 +1,6 @@
 //! `punctual probe` on real programs, with the real kernel.
 
-mod common;
-
-use common::{Place, has_program, is_root, text};
+use crate::common::{Place, has_program, is_root, text};
 use std::path::Path;
 use std::process::{Command, Stdio};
 

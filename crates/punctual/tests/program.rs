@@ -1,10 +1,9 @@
 //! Measures of the kind `program`: cyclictest, which knows nothing of punctual, in experiments.
 
-mod common;
-#[path = "attach/cyclictest.rs"]
-mod cyclictest;
-
-use common::{Place, assert_refused, eventually, has_program, is_root, kill, processes_with, text};
+use crate::common::{
+    Place, assert_refused, eventually, has_program, is_root, kill, processes_with, text,
+};
+use crate::cyclictest;
 use serde_json::Value;
 use std::process::{Child, Command, Output, Stdio};
 

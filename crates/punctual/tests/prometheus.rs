@@ -1,9 +1,7 @@
 //! `--metrics` as the real Prometheus sees it: through node_exporter's textfile collector, and read
 //! directly as OpenMetrics. Every query of the Grafana dashboard is asked there.
 
-mod common;
-
-use common::{Place, eventually, has_program, is_root, text};
+use crate::common::{Place, eventually, has_program, is_root, text};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;

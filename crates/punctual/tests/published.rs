@@ -1,9 +1,7 @@
 //! The published experiments, shortened: the shapes that must hold anywhere come out, and the table
 //! says so.
 
-mod common;
-
-use common::{Place, text};
+use crate::common::{Place, text};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;

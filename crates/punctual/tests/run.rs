@@ -1,12 +1,9 @@
 //! `punctual run`, end to end: the binary on this kernel.
 
-mod common;
-#[path = "../../report/tests/openmetrics/check.rs"]
-mod openmetrics;
-
-use common::{
+use crate::common::{
     Place, eventually, has_program, is_root, kill, processes_in, processes_with, punctual, text,
 };
+use crate::openmetrics;
 use std::os::unix::process::CommandExt;
 
 const TIMER: &str = r#"

@@ -1,9 +1,9 @@
 //! `punctual lab run --on slurm` with the real Slurm: a controller and two nodes on this machine,
 //! of which tasks and a node die.
 
-mod common;
-
-use common::{Place, eventually, has_program, is_root, kill, processes_with, punctual, text};
+use crate::common::{
+    Place, eventually, has_program, is_root, kill, processes_with, punctual, text,
+};
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

@@ -1,11 +1,8 @@
 //! `--target ssh:…` and `punctual ssh`, end to end: the real ssh and a real sshd on the loopback
 //! interface.
 
-mod common;
-mod ssh_support;
-
-use common::{Place, eventually, kill, processes_with, text};
-use ssh_support::Sshd;
+use crate::common::{self, Place, eventually, kill, processes_with, text};
+use crate::ssh_support::Sshd;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};

@@ -4,7 +4,6 @@
 //! Imports are read from the sources' tokens, those of macros too. A module and those below it are
 //! one room: what counts is which siblings its room imports from.
 
-#[path = "structure/imports.rs"]
 mod imports;
 
 use imports::Module;
@@ -113,9 +112,36 @@ fn a_modules_file_stands_beside_its_directory() {
     let found: Vec<PathBuf> =
         sources().into_iter().filter(|path| path.ends_with("mod.rs")).collect();
     let of_tests = |path: &PathBuf| path.components().any(|part| part.as_os_str() == "tests");
-    // Cargo takes each file in `tests/` for a program: what several share is a `mod.rs` there.
+    // Where each file in `tests/` is a program, what several share is a `mod.rs` there.
     let wrong: Vec<&PathBuf> = found.iter().filter(|path| !of_tests(path)).collect();
     assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// Cargo looks for no files where a crate's manifest names its programs of tests: a file that none
+/// of these has as a module would never run.
+#[test]
+fn every_file_of_tests_is_part_of_a_program() {
+    let mut named = 0;
+    for name in FLOORS {
+        let of_crate = root().join("crates").join(name);
+        let manifest = fs::read_to_string(of_crate.join("Cargo.toml")).unwrap();
+        if !manifest.contains("\nautotests = false\n") {
+            continue;
+        }
+        let programs = ["pure.rs", "live.rs"].map(|name| of_crate.join("tests").join(name));
+        let modules: String = programs.iter().flat_map(fs::read_to_string).collect();
+        for entry in fs::read_dir(of_crate.join("tests")).unwrap() {
+            let file = entry.unwrap().file_name().into_string().unwrap();
+            let Some(module) = file.strip_suffix(".rs") else { continue };
+            assert!(
+                modules.contains(&format!("\nmod {module};\n"))
+                    || manifest.contains(&format!("\npath = \"tests/{file}\"\n")),
+                "{name}: tests/{file} is in none of the crate's programs of tests"
+            );
+            named += 1;
+        }
+    }
+    assert!(named > 70, "{named} files were looked at");
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! `punctual tail` on the fixtures: what it says, and that it refuses what it cannot know.
 
-mod common;
-
-use common::{Place, text};
+use crate::common::{Place, text};
 use std::path::Path;
 
 fn fixture(name: &str) -> String {

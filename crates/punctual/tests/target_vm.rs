@@ -1,9 +1,7 @@
 //! `punctual run --target vm:…`: real kernels in QEMU (docs/targets.md). A boot takes some seconds,
 //! so there are few.
 
-mod common;
-
-use common::{Place, text};
+use crate::common::{self, Place, text};
 use punctual_lab::{Arch, Kernel};
 use punctual_testing as testing;
 use serde_json::Value;

@@ -1,9 +1,7 @@
 //! Terminals that go away, and that never answer: what was measured is kept, and nothing is left
 //! running.
 
-mod common;
-
-use common::{Place, eventually, has_program, kill, processes_with, punctual};
+use crate::common::{Place, eventually, has_program, kill, processes_with, punctual};
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -1,9 +1,7 @@
 //! `punctual trace` end to end: what it counts is what the kernel counts, and whatever ends it, the
 //! bundle opens.
 
-mod common;
-
-use common::{Place, eventually, has_program, is_root, kill, punctual, text};
+use crate::common::{self, Place, eventually, has_program, is_root, kill, punctual, text};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;

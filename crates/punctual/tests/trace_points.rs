@@ -3,9 +3,7 @@
 //! The application is this very file: started again by its own test, with a variable that tells it
 //! what it is.
 
-mod common;
-
-use common::{Place, eventually, is_root, kill, punctual, text};
+use crate::common::{self, Place, eventually, is_root, kill, punctual, text};
 use punctual_testpoint::{begin, end, point};
 use std::os::unix::fs::DirBuilderExt;
 use std::process::{Command, Stdio};
@@ -68,7 +66,7 @@ fn trace(place: &Place, arguments: &[&str], role: &str) -> Command {
     command.arg("trace").args(arguments).args(["-q", "--output", "bundle", "--"]);
     command
         .arg(std::env::current_exe().expect("this program"))
-        .args(["--exact", "the_application"]);
+        .args(["--exact", "trace_points::the_application"]);
     let points = place.path().join("points");
     // Open to its owner alone, or applications do not use it.
     std::fs::DirBuilder::new().mode(0o700).create(&points).expect("a directory of points");

@@ -1,6 +1,5 @@
 //! `punctual truth`: causes that are injected in a guest are named, and the command says how often.
 
-#[path = "truth/scores.rs"]
 mod scores;
 
 use punctual_lab::{Arch, Kernel};

@@ -1,9 +1,7 @@
 //! The tutorials, as a reader follows them: their files are written, their commands run in order by
 //! a shell. Only durations are shorter.
 
-mod common;
-
-use common::{has_program, is_root, text};
+use crate::common::{self, has_program, is_root, text};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,9 +1,7 @@
 //! Each proof of validity that can be taken away on this kernel, taken away: the run is invalid,
 //! exit code 4, never met.
 
-mod common;
-
-use common::{Place, eventually, has_program, is_root, kill, punctual, text};
+use crate::common::{Place, eventually, has_program, is_root, kill, punctual, text};
 use std::process::{Child, Command, Output, Stdio};
 
 /// A timer whose requirement any run fulfils.

@@ -1,8 +1,6 @@
 //! `--on-violation`: a command that runs once when a requirement is violated.
 
-mod common;
-
-use common::{Place, is_root, text};
+use crate::common::{Place, is_root, text};
 
 fn experiment(require: &str, rest: &str) -> String {
     format!(

@@ -6,7 +6,6 @@
 //! reword, remove the line at 0. A word that is right in one place is in [`ALLOWED`] with the
 //! reason.
 
-#[path = "words/scan.rs"]
 mod scan;
 
 use scan::{Kind, Piece};

@@ -1,9 +1,7 @@
 //! `punctual measure heap`: what the kernel allocates is what is touched, whoever's malloc it is,
 //! and a process that is killed is told.
 
-mod common;
-
-use common::{Place, is_root, text};
+use crate::common::{self, Place, is_root, text};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};

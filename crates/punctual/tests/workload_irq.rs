@@ -1,11 +1,8 @@
 //! `punctual measure irq`: what it claims is what the kernel counts, hops add up, and what is not
 //! there is said before anything starts.
 
-mod common;
-mod irq;
-
-use common::{Place, has_program, is_root, text};
-use irq::{figure, notes, series, whole_and_counted_but};
+use crate::common::{self, Place, has_program, is_root, text};
+use crate::irq::{figure, notes, series, whole_and_counted_but};
 use punctual_testing::HiddenSamples;
 use serde_json::Value;
 use std::process::Output;

@@ -1,9 +1,7 @@
 //! `punctual measure mutex`: the locks exclude, the integral is π, and the shapes that hold on any
 //! machine.
 
-mod common;
-
-use common::{Place, text};
+use crate::common::{self, Place, text};
 use serde_json::Value;
 
 fn measured(place: &Place, bundle: &str, arguments: &[&str]) -> Value {

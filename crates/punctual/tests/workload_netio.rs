@@ -1,9 +1,7 @@
 //! `punctual measure netio`: what it claims is what the kernel counts, nothing stays behind, and
 //! what is in the way is told with its cause.
 
-mod common;
-
-use common::{Place, is_root, text};
+use crate::common::{self, Place, is_root, text};
 use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::{Command, Stdio};

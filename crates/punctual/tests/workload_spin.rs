@@ -1,8 +1,6 @@
 //! `punctual measure spin`: every gap has a cause, and the causes together are the gaps.
 
-mod common;
-
-use common::{Place, text};
+use crate::common::{Place, text};
 use serde_json::Value;
 
 fn measured(place: &Place, arguments: &[&str]) -> Value {

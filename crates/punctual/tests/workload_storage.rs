@@ -1,10 +1,8 @@
 //! `punctual measure storage`: what it claims is what the kernel counts, nothing stays behind, and
 //! what cannot be written to is refused with its cause.
 
-mod common;
-
-use common::disk::Disk;
-use common::{Place, eventually, is_root, text};
+use crate::common::disk::Disk;
+use crate::common::{self, Place, eventually, is_root, text};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,9 +1,7 @@
 //! `punctual measure switch`: what it claims is what the kernel counts, and the shapes that hold on
 //! any machine.
 
-mod common;
-
-use common::{Place, text};
+use crate::common::{self, Place, text};
 use serde_json::Value;
 
 fn measured(place: &Place, bundle: &str, arguments: &[&str]) -> Value {

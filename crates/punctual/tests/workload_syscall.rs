@@ -1,9 +1,7 @@
 //! `punctual measure syscall`: what it claims is what the kernel counts, and what could do harm is
 //! not done.
 
-mod common;
-
-use common::{Place, text};
+use crate::common::{self, Place, text};
 
 fn measured(place: &Place, arguments: &[&str]) -> serde_json::Value {
     let all =

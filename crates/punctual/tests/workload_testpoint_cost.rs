@@ -1,9 +1,7 @@
 //! `punctual measure testpoint-cost`: every way that this system has, cheapest first where that
 //! must hold anywhere.
 
-mod common;
-
-use common::{Place, text};
+use crate::common::{Place, text};
 use serde_json::Value;
 
 #[test]

@@ -1,14 +1,11 @@
 //! The HTML report of every fixture bundle and of hostile ones: sound, complete in itself, within
 //! its bound.
 
-#[path = "html/mod.rs"]
-mod support;
-
+use crate::support::synthetic::{Load, Recipe, write};
+use crate::support::{fixtures, hostile_bundle, hostile_names, page_of};
 use punctual_core::Nanos;
 use punctual_report::html::{HtmlError, ReportInput, SIZE_LIMIT, report, report_within};
 use scraper::{Html, Selector};
-use support::synthetic::{Load, Recipe, write};
-use support::{fixtures, hostile_bundle, hostile_names, page_of};
 
 fn select(page: &Html, what: &str) -> Vec<String> {
     page.select(&Selector::parse(what).unwrap()).map(|e| e.text().collect::<String>()).collect()

@@ -1,14 +1,11 @@
 //! The breakdown of samples in the page: paragraphs, bands, timelines, culprits; nothing hostile
 //! becomes markup.
 
-#[path = "browser/mod.rs"]
-mod browser;
-#[path = "recording/mod.rs"]
-mod recording;
-#[path = "html/mod.rs"]
-mod support;
-
-use browser::open;
+use crate::browser::open;
+use crate::recording;
+use crate::recording::{CONTROL, HOG, Recording, us};
+use crate::support::hostile_names;
+use crate::support::synthetic::{Recipe, write};
 use punctual_analyze::explain::{Kind, LatencyInterval, explain};
 use punctual_analyze::gaps::Gaps;
 use punctual_analyze::threads::Coverage;
@@ -18,10 +15,7 @@ use punctual_core::event::TaskState;
 use punctual_core::{CpuSet, EventKind};
 use punctual_report::html::breakdown::Breakdown;
 use punctual_report::html::{ReportInput, report};
-use recording::{CONTROL, HOG, Recording, us};
 use scraper::{Html, Selector};
-use support::hostile_names;
-use support::synthetic::{Recipe, write};
 
 /// A thread that a hog's system call kept from running, the hog being called so.
 fn explanations(hog: &str) -> Explanations {

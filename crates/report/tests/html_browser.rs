@@ -1,14 +1,9 @@
 //! The report in a real browser without head: plots are drawn, nothing fails, nothing hostile runs,
 //! nothing is requested.
 
-#[path = "browser/mod.rs"]
-mod browser;
-#[path = "html/mod.rs"]
-mod support;
-
-use browser::{Bait, assert_drawn, open};
-use support::synthetic::{Load, Recipe, write};
-use support::{fixtures, hostile_bundle, page_of};
+use crate::browser::{Bait, assert_drawn, open};
+use crate::support::synthetic::{Load, Recipe, write};
+use crate::support::{fixtures, hostile_bundle, page_of};
 
 #[test]
 fn plots_are_drawn() {

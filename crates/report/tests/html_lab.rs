@@ -2,12 +2,9 @@
 //! off, the heat map leads to the figures, it opens beside a server that hears nothing, and hostile
 //! names stay text.
 
-#[path = "browser/mod.rs"]
-mod browser;
-#[path = "html/mod.rs"]
-mod support;
-
-use browser::{Bait, assert_drawn, driven, open};
+use crate::browser::{Bait, assert_drawn, driven, open};
+use crate::support::hostile_names;
+use crate::support::synthetic::{Load, Recipe, write};
 use punctual_bundle::Bundle;
 use punctual_bundle::lab::{
     AxisDocument, CellDocument, CellSeries, CellState, LabDocument, RunDocument, SCHEMA,
@@ -17,8 +14,6 @@ use punctual_bundle::summary::SeriesSummary;
 use punctual_report::html;
 use scraper::{Html, Selector};
 use std::path::Path;
-use support::hostile_names;
-use support::synthetic::{Load, Recipe, write};
 
 /// A lab of one axis with these values, of two series each, and its bundles.
 fn lab(

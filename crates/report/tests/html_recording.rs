@@ -1,24 +1,18 @@
 //! The report on a bundle with a recording, in a real browser: tables, timeline, zooming; nothing
 //! hostile becomes markup.
 
-#[path = "browser/mod.rs"]
-mod browser;
-#[path = "recording/mod.rs"]
-mod recording;
-#[path = "html/mod.rs"]
-mod support;
-
-use browser::{Bait, Seen, assert_drawn, open};
+use crate::browser::{Bait, Seen, assert_drawn, open};
+use crate::recording;
+use crate::recording::Recording;
+use crate::support::hostile_names;
+use crate::support::synthetic::{Recipe, write};
 use punctual_analyze::pairs::Request;
 use punctual_bundle::Bundle;
 use punctual_core::Tid;
 use punctual_core::event::{FunctionName, TaskName, TaskState};
 use punctual_report::html::recording::{Digest, RecordingSource};
 use punctual_report::html::{ReportInput, report};
-use recording::Recording;
 use std::path::Path;
-use support::hostile_names;
-use support::synthetic::{Recipe, write};
 
 fn page(bundle: &Bundle, all: &Recording, requests: Vec<Request>) -> String {
     let summary = punctual_analyze::summarize(bundle);

@@ -1,6 +1,5 @@
 //! OpenMetrics text, read back by a strict reader.
 
-#[path = "openmetrics/check.rs"]
 mod check;
 
 use punctual_core::{ClockNs, Nanos, Sample, SeriesData, SeriesShape};

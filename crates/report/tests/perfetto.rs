@@ -1,20 +1,15 @@
 //! The Perfetto export, read back by Perfetto's own trace processor: thread states, slices, flows,
 //! values and losses are those of the recording.
 
-#[path = "browser/mod.rs"]
-mod browser;
-#[path = "perfetto/mod.rs"]
-mod processor;
-#[path = "recording/mod.rs"]
-mod recording;
-
+use crate::processor;
+use crate::recording;
+use crate::recording::{CONTROL, Recording};
 use punctual_bundle::Timebase;
 use punctual_bundle::exact::ExactDocument;
 use punctual_core::event::TaskState;
 use punctual_core::{EventKind, MonotonicNs, Names, Tid};
 use punctual_report::export::{self, Format, RecordingInput, export_recording};
 use punctual_report::marks::{Lane, Marks, Shape};
-use recording::{CONTROL, Recording};
 use serde_json::json;
 use std::collections::BTreeMap;
 

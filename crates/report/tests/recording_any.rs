@@ -1,10 +1,7 @@
 //! Exports and report of any recording are written: with any events, in any order, at any instants.
 
-#[path = "recording/mod.rs"]
-mod recording;
-#[path = "html/mod.rs"]
-mod support;
-
+use crate::recording;
+use crate::support::synthetic::{Recipe, write};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use punctual_core::event::{
@@ -14,7 +11,6 @@ use punctual_core::{Event, EventKind, MonotonicNs, Tid};
 use punctual_report::export::{Format, RecordingInput, export_recording};
 use punctual_report::html::recording::{Digest, RecordingSource};
 use punctual_report::html::{ReportInput, report};
-use support::synthetic::{Recipe, write};
 
 /// Mostly within the recording and close together, sometimes anything.
 fn instant() -> impl Strategy<Value = MonotonicNs> {

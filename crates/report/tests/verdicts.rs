@@ -1,9 +1,7 @@
 //! Every way in which a run ends, in every output that shows an answer: all of them agree with the
 //! exit code. A way or a reason that is not in the table does not compile.
 
-#[path = "verdicts/outputs.rs"]
 mod outputs;
-#[path = "verdicts/ways.rs"]
 mod ways;
 
 use outputs::{Output, shown};

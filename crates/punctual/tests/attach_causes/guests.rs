@@ -85,7 +85,7 @@ fn causes_are_named_on(kernel: &str) {
     }
     guest.job = Job::Script(format!(
         "{SCRIPT}INJECT_FEWER={FEWER} PUNCTUAL_INJECTOR={THERE} exec {} --include-ignored \
-         --test-threads=1 --nocapture what_delays_",
+         --test-threads=1 --nocapture attach_causes::what_delays_",
         program.display()
     ));
     let Some(result) = testing::run(&guest) else { return };

@@ -1,6 +1,6 @@
 //! Two measured threads on one CPU: the one waits for the other.
 
-use crate::case::{Case, judge};
+use super::case::{Case, judge};
 use crate::injected::arena;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 //! The program is this very file: started again by its own test, with a variable that tells it what
 //! it is.
 
-use crate::case::{Case, judge};
+use super::case::{Case, judge};
 use crate::common::{Place, is_root, punctual, text};
 use punctual_testpoint::{begin, end};
 use serde_json::Value;
@@ -49,7 +49,7 @@ fn measure() -> Option<Case> {
     command
         .args(["-q", "--output", "bundle", "--"])
         .arg(std::env::current_exe().expect("this program"));
-    command.args(["--exact", "faults::the_program_that_touches_memory"]);
+    command.args(["--exact", "explain_causes::faults::the_program_that_touches_memory"]);
     let points = place.path().join("points");
     std::fs::DirBuilder::new().mode(0o700).create(&points).expect("a directory of points");
     command

@@ -1,7 +1,7 @@
 //! First touches of memory from the heap: what takes their time happens in the process that
 //! allocates, not in punctual's own thread.
 
-use crate::case::{Case, judge};
+use super::case::{Case, judge};
 use crate::injected::arena;
 use serde_json::Value;
 

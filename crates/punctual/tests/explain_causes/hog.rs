@@ -1,6 +1,6 @@
 //! A task of higher priority that takes the CPU of a measured thread now and then.
 
-use crate::case::{Case, judge, stretches};
+use super::case::{Case, judge, stretches};
 use crate::common::text;
 use crate::injected::{Disturber, arena, within};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! A priority inversion on a plain mutex, and its absence on one with priority inheritance.
 
-use crate::case::{Case, judge, stretches};
+use super::case::{Case, judge, stretches};
 use crate::injected::{Disturber, arena};
 use punctual_core::MonotonicNs;
 use serde_json::Value;

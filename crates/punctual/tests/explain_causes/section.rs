@@ -1,6 +1,6 @@
 //! A long section of the kernel that cannot be preempted: one call that wakes hundreds of threads.
 
-use crate::case::{Case, judge, stretches};
+use super::case::{Case, judge, stretches};
 use crate::injected::{arena, within};
 use punctual_core::{CpuSet, MonotonicNs};
 use punctual_sys::attributes;

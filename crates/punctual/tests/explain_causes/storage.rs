@@ -1,7 +1,7 @@
 //! A task that forces its data to a disk, on a journalled file system where another one does the
 //! same.
 
-use crate::case::{Case, judge};
+use super::case::{Case, judge};
 use crate::common::has_program;
 use crate::injected::arena;
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Real-time tasks that use up their budget: the kernel lets others run for a while, and who is
 //! real-time waits.
 
-use crate::case::{Case, judge, stretches};
+use super::case::{Case, judge, stretches};
 use crate::injected::{Disturber, arena, within};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The Debian packages: equal bytes of two builds, no complaint of lintian, installed in a root of
 //! their own, used and removed.
 
-use super::common::{files_below, lacks, program, repository, run};
+use crate::packaged::{files_below, lacks, program, repository, run};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! The container image: a layout that others read.
 
-use super::common::{files_below, lacks, run};
-use super::layout::{TOOLS, blob, make, read};
+use crate::layout::{TOOLS, blob, make, read};
+use crate::packaged::{files_below, lacks, run};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fs;

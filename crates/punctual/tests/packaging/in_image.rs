@@ -1,8 +1,8 @@
 //! A run in the container image, with the documented capabilities.
 
 use super::alone;
-use super::common::{lacks, repository, run};
-use super::layout::{self, TOOLS};
+use crate::layout::{self, TOOLS};
+use crate::packaged::{lacks, repository, run};
 use std::fs;
 use std::process::Command;
 

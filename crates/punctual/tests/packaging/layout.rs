@@ -1,6 +1,6 @@
 //! An OCI image layout: made, and read.
 
-use super::common::{program, repository, run};
+use crate::packaged::{program, repository, run};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fs;

@@ -1,6 +1,6 @@
 //! What the program is made of: the bill of materials, and which licences are allowed.
 
-use super::common::{lacks, python_with, repository, run};
+use crate::packaged::{lacks, python_with, repository, run};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;

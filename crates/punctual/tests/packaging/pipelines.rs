@@ -2,7 +2,7 @@
 //! code of the run.
 
 use super::alone;
-use super::common::{lacks, program, python_with, repository, run};
+use crate::packaged::{lacks, program, python_with, repository, run};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! The services' own schemas accept the files for them, where a validator is installed.
 
-use super::common::{lacks, python_with, repository, run};
+use crate::packaged::{lacks, python_with, repository, run};
 use std::path::Path;
 use std::process::Command;
 

@@ -1,6 +1,6 @@
 //! The recipe for Yocto: what can be checked of it without BitBake.
 
-use super::common::{lacks, repository, run};
+use crate::packaged::{lacks, repository, run};
 use std::fs;
 use std::process::Command;
 

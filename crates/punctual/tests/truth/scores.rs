@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const REGENERATE: &str = "PUNCTUAL_WRITE_DOCS=1 cargo test --workspace --test truth";
+const REGENERATE: &str = "PUNCTUAL_WRITE_DOCS=1 cargo test -p punctual --test pure truth::";
 const BEGIN: &str = "<!-- From docs/truth/*.json, by crates/punctual/tests/truth/scores.rs. -->\n";
 const END: &str = "<!-- The end of what is made from them. -->\n";
 /// Confusions with a row of their own.

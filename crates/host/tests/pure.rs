@@ -1,0 +1,8 @@
+//! Each module is a suite of its own.
+
+mod isolate_support;
+
+mod isolate_docs;
+mod isolate_leftovers;
+mod isolate_refusals;
+mod isolate_scripted;

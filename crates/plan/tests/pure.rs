@@ -1,0 +1,16 @@
+//! Each module is a suite of its own.
+
+mod support;
+
+mod bad_toml;
+mod crashers;
+mod examples;
+mod files;
+mod kinds;
+mod lab;
+mod manual;
+mod plans;
+mod round_trip;
+mod schema;
+mod systress;
+mod targets;

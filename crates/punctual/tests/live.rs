@@ -1,0 +1,49 @@
+//! What measures or changes this machine, and runs alone. Each module is a suite of its own.
+
+mod common;
+#[path = "attach/cyclictest.rs"]
+mod cyclictest;
+#[path = "explain/injected.rs"]
+mod injected;
+mod irq;
+#[path = "packaging/layout.rs"]
+mod layout;
+#[path = "../../report/tests/openmetrics/check.rs"]
+mod openmetrics;
+#[path = "packaging/common.rs"]
+mod packaged;
+mod ssh_support;
+mod system;
+
+mod account;
+mod account_injected;
+mod attach;
+mod attach_cpus;
+mod check;
+mod count;
+mod explain;
+mod forever;
+mod guest_stopped;
+mod isolate;
+mod lab;
+mod occupancy;
+mod packaging_measures;
+mod probe;
+mod program;
+mod published;
+mod run;
+mod ssh;
+mod trace;
+mod trace_points;
+mod tutorials;
+mod validity;
+mod violation;
+mod workload_heap;
+mod workload_irq;
+mod workload_mutex;
+mod workload_netio;
+mod workload_spin;
+mod workload_storage;
+mod workload_switch;
+mod workload_syscall;
+mod workload_testpoint_cost;

@@ -1,0 +1,35 @@
+//! What runs beside other tests: recorded, scripted, or in guests. Each module is a suite of its
+//! own.
+
+mod common;
+#[path = "explain/injected.rs"]
+mod injected;
+mod irq;
+#[path = "packaging/layout.rs"]
+mod layout;
+#[path = "packaging/common.rs"]
+mod packaged;
+
+mod attach_causes;
+mod cli;
+mod compare;
+mod explain_causes;
+mod explain_exact;
+mod fleet;
+mod guest_deadline;
+mod guest_irq;
+mod guest_module;
+mod guest_rtla;
+mod guest_tour;
+mod guests;
+mod lab_vm;
+mod packaging;
+mod prometheus;
+mod refusals;
+mod slurm;
+mod structure;
+mod tail;
+mod target_vm;
+mod terminal;
+mod truth;
+mod words;

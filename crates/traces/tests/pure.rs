@@ -1,0 +1,4 @@
+//! Each module is a suite of its own.
+
+mod dat;
+mod text;
