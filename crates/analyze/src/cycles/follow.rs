@@ -3,6 +3,7 @@
 use super::{Inferred, Site};
 use punctual_core::cycle::{Cycle, CycleKind};
 use punctual_core::{MonotonicNs, Nanos};
+use std::collections::VecDeque;
 
 /// A cycle, and what came before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,7 +18,7 @@ pub struct Measured {
     pub period: Option<Nanos>,
     /// Releases between the two that had no cycle of their own.
     pub skipped: u64,
-    /// Its release passed while the cycle before it still ran.
+    /// Its release is the first that passed while some cycle before it ran.
     pub overrun: bool,
 }
 
@@ -42,8 +43,7 @@ pub struct Follower {
     last: Option<MonotonicNs>,
     /// Cycles since then whose releases are not known.
     unknown: u64,
-    /// When the wait of the cycle before returned.
-    returned: Option<MonotonicNs>,
+    runs: Runs,
 }
 
 impl Follower {
@@ -56,7 +56,7 @@ impl Follower {
             pending: None,
             last: None,
             unknown: 0,
-            returned: None,
+            runs: Runs::default(),
         }
     }
 
@@ -91,7 +91,7 @@ impl Follower {
             (false, false) => Begins::Returned,
             (false, true) => Begins::Unknown,
         };
-        let returned = self.returned.replace(cycle.returned);
+        let overrun = self.runs.passed_in(&cycle, begins != Begins::Unknown);
         if begins == Begins::Unknown {
             self.unknown += 1;
             return Measured { cycle, begins, period: None, skipped: 0, overrun: false };
@@ -105,14 +105,49 @@ impl Follower {
             _ => 0,
         };
         let period = distance.filter(|_| between == 0);
-        Measured { cycle, begins, period, skipped, overrun: is_overrun(&cycle, returned) }
+        Measured { cycle, begins, period, skipped, overrun }
     }
 }
 
-/// Whether the release of a cycle passed while the one before ran, whose wait had `returned`. One
-/// that was due before that ran was late already, and this one with it.
-pub fn is_overrun(cycle: &Cycle, returned: Option<MonotonicNs>) -> bool {
-    cycle.entered > cycle.release && returned.is_none_or(|returned| returned <= cycle.release)
+/// Cycles that ran while a release passed which is still to come, at most: a thread that is
+/// overloaded all the time falls behind by more and more.
+const BEHIND: usize = 4_096;
+
+/// When cycles ran, in the order of time: those within which a later release may lie.
+#[derive(Clone, Default, Debug)]
+struct Runs {
+    all: VecDeque<Run>,
+    any: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    from: MonotonicNs,
+    to: MonotonicNs,
+    /// It is known to have gone on too long.
+    overran: bool,
+}
+
+impl Runs {
+    /// Whether the release of this cycle passed while one before ran, as the first of those that
+    /// did. What passed while that one was not there yet was late already. From now on it is one of
+    /// those before.
+    fn passed_in(&mut self, cycle: &Cycle, is_release_known: bool) -> bool {
+        let first = !std::mem::replace(&mut self.any, true);
+        let passed = is_release_known && cycle.entered > cycle.release;
+        if is_release_known {
+            while self.all.front().is_some_and(|run| run.to < cycle.release) {
+                self.all.pop_front();
+            }
+        }
+        let within = self.all.front_mut().filter(|run| passed && run.from <= cycle.release);
+        let overrun = within.is_some_and(|run| !std::mem::replace(&mut run.overran, true));
+        if self.all.len() >= BEHIND {
+            self.all.pop_front();
+        }
+        self.all.push_back(Run { from: cycle.returned, to: cycle.again, overran: false });
+        overrun || first && passed
+    }
 }
 
 /// Releases at equal distances that passed within this one: none where it is no multiple, because

@@ -146,6 +146,37 @@ fn what_was_due_already_follows_an_overrun_and_is_none() {
     assert_eq!(all.iter().map(|one| one.skipped).sum::<u64>(), 0);
 }
 
+/// The same where the cycle that takes long comes late, as on a busy machine.
+#[test]
+fn a_late_cycle_that_takes_long_is_one_overrun_however_late_it_was() {
+    const PERIOD: i64 = 5_000_000;
+    for late in [0, 200_000, 4_990_000, 5_100_000, 9_900_000] {
+        let (mut at, mut cycles) = (0, Vec::<Cycle>::new());
+        for k in 1..700 {
+            let (took, late) = if k % 100 == 0 { (12_000_000, late) } else { (10_000, 0) };
+            let mut one = cycle((SLEEP, 1), WokenBy::Sleep, at, k * PERIOD, took);
+            one.returned = one.returned + Nanos(late);
+            one.again = one.again + Nanos(late);
+            at = one.again.ns();
+            cycles.push(one);
+        }
+        let all = follow(&cycles, &inferred(&cycles));
+        let overruns = all.iter().filter(|one| one.overrun).count();
+        assert_eq!((overruns, all.len()), (6, 699), "{late} ns late");
+        assert_eq!(all.iter().map(|one| one.skipped).sum::<u64>(), 0);
+    }
+    // One that was not there yet while releases passed, and then takes no time.
+    let mut cycles = thread(PERIOD, &[10_000; 30]);
+    cycles[9].returned = cycles[9].returned + Nanos(2 * PERIOD);
+    cycles[9].again = cycles[9].again + Nanos(2 * PERIOD);
+    for late in &mut cycles[10..12] {
+        late.entered = MonotonicNs(12 * PERIOD + 10_600);
+        late.returned = late.entered + Nanos(50);
+        late.again = late.entered + Nanos(100);
+    }
+    assert!(follow(&cycles, &inferred(&cycles)).iter().all(|one| !one.overrun));
+}
+
 #[test]
 fn a_release_that_nobody_saw_is_not_known() {
     let mut cycles = thread(1_000_000, &[40_000; 50]);

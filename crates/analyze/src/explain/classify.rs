@@ -4,6 +4,7 @@ use super::search::switched_to;
 use super::segment::Segment;
 use super::thread_timeline::ThreadTimeline;
 use super::trace_context::TraceContext;
+use super::wakeups::sender;
 use super::{Budget, Cause, Kind, Mode};
 use crate::threads::{CpuSpan, ThreadState};
 use punctual_core::event::{Group, TaskState, Tid};
@@ -56,7 +57,7 @@ pub fn cause(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> Judg
         }
         // By a signal or a debugger: who lets it go on is known.
         ThreadState::Stopped => {
-            Judged::anywhere(Cause::Stopped { continued_by: woken_by(segment, at) })
+            Judged::anywhere(Cause::Stopped { continued_by: woken_by(context, segment, at) })
         }
         ThreadState::Other | ThreadState::Unknown => Judged::anywhere(Cause::Unknown),
     }
@@ -233,7 +234,7 @@ fn waiting(
     at: MonotonicNs,
 ) -> Judged {
     let timeline = segment.timeline;
-    let woken_by = woken_by(segment, at);
+    let woken_by = woken_by(context, segment, at);
     let lock = timeline.lock(at);
     if lock.is_some() || doing == ThreadState::LockWait {
         let kernel = lock.is_none_or(|lock| lock.kernel);
@@ -279,10 +280,13 @@ fn has_woken(context: &TraceContext, timeline: &ThreadTimeline, at: MonotonicNs)
     timeline.wakes.get(first).is_some_and(|wake| wake.at <= at)
 }
 
-/// The task that wakes the thread next, if no interrupt does.
-fn woken_by(segment: &Segment, at: MonotonicNs) -> Option<Tid> {
+/// The task that wakes the thread next, if no interrupt does; of a packet the task that sent it.
+fn woken_by(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> Option<Tid> {
     let timeline = segment.timeline;
-    let wake = timeline.wake_after(at).filter(|wake| wake.interrupt.is_none())?;
+    let wake = timeline.wake_after(at)?;
+    if wake.interrupt.is_some() {
+        return sender(context, wake);
+    }
     Some(wake.waker).filter(|tid| *tid != Tid::IDLE && *tid != timeline.tid)
 }
 

@@ -617,6 +617,44 @@ fn a_packet_is_followed_to_the_interrupt_of_its_device() {
     assert_eq!(from_device.packet, Some(Packet { irq, delivery }));
     let [local] = delivered(false)[..] else { panic!("one step") };
     assert_eq!(local.packet, Some(Packet { irq: None, delivery }));
+    assert_eq!(local.by, Waker::Interrupt(Interrupt::Soft(3)), "nobody is seen to have sent it");
+}
+
+#[test]
+fn a_packet_of_this_machine_comes_from_the_thread_that_sent_it() {
+    const PEER: u32 = 9;
+    let vector = 3;
+    let waking = EventKind::Waking { task: Tid(THREAD), prio: OWN, target: 0 };
+    let wakeup = EventKind::Wakeup { task: Tid(THREAD), prio: OWN, target: 0, new: false };
+    let explained = |in_interrupt: bool| {
+        let mut events = vec![
+            switch(10, 0, (THREAD, OWN), TaskState::Sleeping, (PEER, LOWER)),
+            event(20, 0, PEER, EventKind::SoftirqEntry { vector }),
+            event(25, 0, PEER, EventKind::SoftirqExit { vector }),
+        ];
+        if in_interrupt {
+            events.push(event(195, 0, PEER, EventKind::VectorEntry { vector: 0xfb }));
+        }
+        events.push(event(200, 0, PEER, EventKind::SoftirqRaise { vector }));
+        if in_interrupt {
+            events.push(event(205, 0, PEER, EventKind::VectorExit { vector: 0xfb }));
+        }
+        events.extend([
+            event(210, 0, PEER, EventKind::SoftirqEntry { vector }),
+            event(230, 0, PEER, waking),
+            event(231, 0, PEER, wakeup),
+            event(240, 0, PEER, EventKind::SoftirqExit { vector }),
+            switch(250, 0, (PEER, LOWER), TaskState::Preempted, (THREAD, OWN)),
+        ]);
+        explained(interval(100, 260, Kind::Interval), &events)
+    };
+    let sent = explained(false);
+    assert_eq!(causes(&sent)[0], (Cause::Waiting { woken_by: Some(Tid(PEER)) }, 130), "{sent:?}");
+    assert_eq!(sent.wakeups[0].by, Waker::Task(Tid(PEER)));
+    // One that the CPU of another machine's packet was told of by an interrupt.
+    let received = explained(true);
+    assert_eq!(causes(&received)[0], (Cause::Waiting { woken_by: None }, 130), "{received:?}");
+    assert_eq!(received.wakeups[0].by, Waker::Interrupt(Interrupt::Soft(3)));
 }
 
 #[test]

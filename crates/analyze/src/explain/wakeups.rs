@@ -135,9 +135,10 @@ fn step(context: &TraceContext, timeline: &ThreadTimeline, wake: &WakeMark) -> O
         places.into_iter().find(|place| context.events.get(*place).is_some_and(proves))?;
     // A thread that did not sleep was woken from nothing.
     let sleep = sleep_before(timeline, wake.at)?;
-    let by = match wake.interrupt {
-        Some(interrupt) => Waker::Interrupt(interrupt),
-        None => Waker::Task(wake.waker),
+    let by = match (sender(context, wake), wake.interrupt) {
+        (Some(sender), _) => Waker::Task(sender),
+        (None, Some(interrupt)) => Waker::Interrupt(interrupt),
+        (None, None) => Waker::Task(wake.waker),
     };
     let seen = sleep.from > context.began();
     Some(WakeUp {
@@ -155,6 +156,34 @@ fn step(context: &TraceContext, timeline: &ThreadTimeline, wake: &WakeMark) -> O
 /// The softirq that woke, and the last interrupt of a device before it, on its CPU: on PREEMPT_RT
 /// the interrupt's thread and with a backlog ksoftirqd run it, some time later.
 fn packet(context: &TraceContext, wake: &WakeMark) -> Option<Packet> {
+    let (delivery, mut since) = delivery(context, wake)?;
+    let irq = since.find_map(|event| match event.what {
+        EventKind::IrqEntry { irq } => Some((irq, event.at)),
+        _ => None,
+    });
+    Some(Packet { irq, delivery })
+}
+
+/// The thread of this machine that sent the packet: no device's interrupt came between, and it
+/// raised the softirq itself, outside of any interrupt.
+pub fn sender(context: &TraceContext, wake: &WakeMark) -> Option<Tid> {
+    if packet(context, wake)?.irq.is_some() {
+        return None;
+    }
+    let (_, mut since) = delivery(context, wake)?;
+    let raises = |event: &&Event| event.what == EventKind::SoftirqRaise { vector: NET_RX };
+    let at = since.find(raises)?.at;
+    if context.interrupt(wake.cpu, at).is_some() {
+        return None;
+    }
+    context.on_cpu(wake.cpu, at)?.tid.filter(|tid| *tid != Tid::IDLE && *tid != wake.task)
+}
+
+/// When the softirq began that woke, and the events of its CPU before, back to the delivery before.
+fn delivery<'c>(
+    context: &'c TraceContext,
+    wake: &WakeMark,
+) -> Option<(MonotonicNs, impl Iterator<Item = &'c Event> + use<'c>)> {
     if wake.interrupt != Some(Interrupt::Soft(NET_RX)) {
         return None;
     }
@@ -166,13 +195,9 @@ fn packet(context: &TraceContext, wake: &WakeMark) -> Option<Packet> {
         .take(SEARCHED_EVENTS)
         .map(|place| &context.events[*place as usize]);
     let is_entry = |event: &&Event| event.what == EventKind::SoftirqEntry { vector: NET_RX };
-    let delivery = before.find(is_entry)?.at;
+    let began = before.find(is_entry)?.at;
     let since = |event: &&Event| event.what != EventKind::SoftirqExit { vector: NET_RX };
-    let irq = before.take_while(since).find_map(|event| match event.what {
-        EventKind::IrqEntry { irq } => Some((irq, event.at)),
-        _ => None,
-    });
-    Some(Packet { irq, delivery })
+    Some((began, before.take_while(since)))
 }
 
 /// The sleep that a wake-up ended.
