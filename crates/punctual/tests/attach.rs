@@ -301,11 +301,20 @@ fn can_unshare() -> bool {
 #[test]
 fn within_a_container_it_is_refused() {
     let Some(place) = compiled().filter(|_| can_unshare()) else { return };
-    let mut command = Command::new(UNSHARE[0]);
-    command.args(&UNSHARE[1..]).arg(env!("CARGO_BIN_EXE_punctual")).current_dir(place.path());
-    let output = command.args(["attach", "--", "./periodic", "absolute", CYCLES]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
-    assert!(text(&output).contains("runs in a PID namespace"), "{}", text(&output));
+    // Whatever needs the ids of threads: no event would be theirs, or those of strangers.
+    let refused: [&[&str]; 4] = [
+        &["attach", "--", "./periodic", "absolute", CYCLES],
+        &["trace", "--pid", "1", "--duration", "100ms"],
+        &["probe", "libc:malloc", "--", "true"],
+        &["measure", "timer", "--explain", "--duration", "100ms"],
+    ];
+    for words in refused {
+        let mut command = Command::new(UNSHARE[0]);
+        command.args(&UNSHARE[1..]).arg(env!("CARGO_BIN_EXE_punctual")).args(words);
+        let output = command.current_dir(place.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", text(&output));
+        assert!(text(&output).contains("runs in a PID namespace"), "{}", text(&output));
+    }
 }
 
 /// futex_wait(2) and futex_waitv(2) for the value of a taken lock, the owner of which is not known.

@@ -23,6 +23,7 @@ pub(crate) use record::part;
 
 use crate::attached::Attached;
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
+use crate::namespace::check_ids;
 use crate::request::Backend;
 use crate::start_error::StartError;
 use crate::wire::layout::{AccountThread, Buffer};
@@ -97,6 +98,7 @@ impl Accountant {
         rate: u64,
         backend: Backend,
     ) -> Result<Accountant, StartError> {
+        check_ids()?;
         let typed = || {
             Accountant::load(cpus, several_cpus, buffer_for(rate), Programs::typed)
                 .map_err(|why| StartError::of(programs::TYPED, &why))

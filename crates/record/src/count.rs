@@ -17,6 +17,7 @@
 //! is left behind. It needs BPF with BTF; where that is missing the error says so.
 
 use crate::bpf::{Attach, LoadError, Object, sys};
+use crate::namespace::check_ids;
 use crate::start_error::StartError;
 use crate::wire::layout::{self as wire, Counts as Wire};
 use aya_obj::btf::Btf;
@@ -109,6 +110,9 @@ const BACKEND: &str = "BPF (BTF tracepoints)";
 impl Counters {
     /// Starts counting. All kinds that are asked for are counted, or it is an error.
     pub fn start(tasks: &Tasks, kinds: &[Kind]) -> Result<Counters, StartError> {
+        if *tasks != Tasks::All {
+            check_ids()?;
+        }
         Counters::load(tasks, kinds).map_err(|why| StartError::of(BACKEND, &why))
     }
 

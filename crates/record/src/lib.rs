@@ -10,6 +10,7 @@ mod format;
 pub mod gaps;
 pub mod interrupt;
 mod names;
+mod namespace;
 pub mod perf;
 pub mod probe;
 mod recorder;
@@ -24,6 +25,7 @@ pub mod wire;
 
 pub use attached::{Attached, RunTime};
 pub use names::{kernel_symbols, syscall_names, syscall_number};
+pub use namespace::foreign_ids;
 pub use recorder::{BufferProgress, FLIGHT, Recorder, STREAM, Stopped, Window};
 pub use request::{Backend, Mode, Request};
 pub use rights::missing_rights;

@@ -13,6 +13,7 @@ pub use own::OwnProbe;
 
 use crate::bpf::uprobe::{At, Place, Scope};
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
+use crate::namespace::check_ids;
 use crate::start_error::StartError;
 use crate::symbols::lines::Line;
 use crate::symbols::{Function, Site};
@@ -69,6 +70,9 @@ impl Probes {
         cpus: &CpuSet,
         request: ProbeRequest,
     ) -> Result<Probes, StartError> {
+        if request.whose != Whose::Everyone {
+            check_ids()?;
+        }
         Probes::load(functions, lines, cpus, request).map_err(|why| {
             let in_kernel = functions.iter().any(|function| function.site == Site::Kernel);
             let what = if in_kernel { "probes in the kernel" } else { "probes in programs" };

@@ -16,6 +16,7 @@ pub use flight::{BufferProgress, Window};
 
 use crate::attached::Attached;
 use crate::names::{Collector, kernel_symbols};
+use crate::namespace::check_ids;
 use crate::request::{Mode, Request};
 use crate::start_error::StartError;
 use crate::wire;
@@ -56,6 +57,10 @@ impl Recorder {
     /// names.
     pub fn start(request: Request) -> Result<Recorder, StartError> {
         request.check().map_err(StartError::Request)?;
+        // What is explained are threads of our own, by their ids.
+        if !request.pids.is_empty() || request.mode == Mode::Flight {
+            check_ids()?;
+        }
         let names = Collector::start();
         let running = Running::start(&request)?;
         let counts = vec![0; request.cpus.len()];

@@ -45,6 +45,7 @@ use punctual_core::{Clock, Event, Fact, Finding, MonotonicNs, Nanos, SeriesRequi
 use punctual_host::environment::Environment;
 use punctual_host::files::Root;
 use punctual_record::attach::AttachCost;
+use punctual_record::foreign_ids;
 use punctual_record::symbols::FunctionNames;
 use recent::Recent;
 use rows::{ThreadRow, TopCulprit};
@@ -97,12 +98,10 @@ pub struct Drained {
 }
 
 fn attacher() -> Result<CycleRecorder, Failure> {
-    if namespace::is_inner(std::fs::read_link("/proc/self/ns/pid").ok().as_deref()) {
-        return Err(Failure::refused(
-            "the cycles of programs cannot be measured here: punctual runs in a PID namespace, and \
-             the kernel's events have the ids of the initial one; run it outside of the container, \
-             or in one that shares the PID namespace of the host (docker run --pid=host)",
-        ));
+    if let Some(why) = foreign_ids() {
+        return Err(Failure::refused(format!(
+            "the cycles of programs cannot be measured here: {why}"
+        )));
     }
     let cpus = request::online_cpus()?;
     CycleRecorder::start(&cpus, true).map_err(|why| {

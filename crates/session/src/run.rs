@@ -51,6 +51,7 @@ use punctual_host::files::Root;
 use punctual_measure::load::Guarded;
 use punctual_measure::preparation;
 use punctual_plan::{MeasurePlan, Plan, Workload};
+use punctual_record::foreign_ids;
 use punctual_sys::{memory, signals};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use state::Run;
@@ -189,7 +190,7 @@ fn companions(
         let online = request::online_cpus()?;
         match Flight::start(bundle, explain, online.clone(), cpus) {
             Ok(started) => flight = Some(started),
-            Err(why) if plan.record.is_none() => {
+            Err(why) if plan.record.is_none() && foreign_ids().is_none() => {
                 let wanted = Wanted::instead_of_flight(explain, online, cpus, flight::ROOM.0);
                 let Ok(started) = Recording::start(bundle, wanted) else { return Err(why) };
                 recording = Some(started);

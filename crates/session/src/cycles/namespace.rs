@@ -4,18 +4,9 @@ use super::names::comm;
 use punctual_core::cycle::{Cycle, TaskName};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 
 /// Threads that are known at once.
 const MOST: usize = 1_024;
-
-/// The initial namespace has this number in every kernel (include/linux/proc_ns.h).
-const INITIAL: &str = "pid:[4026531836]";
-
-/// Whether this namespace is another one; what cannot be read is none.
-pub fn is_inner(namespace: Option<&Path>) -> bool {
-    namespace.is_some_and(|of| of != Path::new(INITIAL))
-}
 
 /// What ids in a namespace are outside of it.
 #[derive(Default)]

@@ -1,0 +1,39 @@
+//! PID namespaces (pid_namespaces(7)): the kernel's events have the ids of the initial one.
+
+use crate::start_error::StartError;
+use std::path::Path;
+
+/// The initial namespace has this number in every kernel (include/linux/proc_ns.h).
+const INITIAL: &str = "pid:[4026531836]";
+
+const FOREIGN: &str = "punctual runs in a PID namespace, and the kernel's events have the ids of \
+                       the initial one; run it outside of the container, or in one that shares \
+                       the PID namespace of the host (docker run --pid=host)";
+
+/// Why events of threads cannot be found here by their ids; `None` where they can.
+pub fn foreign_ids() -> Option<&'static str> {
+    is_inner(std::fs::read_link("/proc/self/ns/pid").ok().as_deref()).then_some(FOREIGN)
+}
+
+/// Refuses what would find no events of its threads, or those of others.
+pub(crate) fn check_ids() -> Result<(), StartError> {
+    let refused = |why| Err(StartError::Request(format!("threads are not found here: {why}")));
+    foreign_ids().map_or(Ok(()), refused)
+}
+
+/// Whether this namespace is another one; what cannot be read is none.
+fn is_inner(namespace: Option<&Path>) -> bool {
+    namespace.is_some_and(|of| of != Path::new(INITIAL))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_foreign_in_any_namespace_but_the_initial_one() {
+        assert!(is_inner(Some(Path::new("pid:[4026532201]"))));
+        assert!(!is_inner(Some(Path::new(INITIAL))));
+        assert!(!is_inner(None));
+    }
+}
