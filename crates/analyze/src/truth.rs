@@ -108,7 +108,8 @@ pub fn score(
 
 /// The score of the accounting of samples, each by when it was due and its latency. It has causes
 /// without culprits, and samples by their latency, in narrow buckets: of a bucket, as many affected
-/// samples are right as samples have the right cause as their longest part.
+/// samples are right as samples have the right cause as their longest part, and as many false as
+/// have it beyond those that met an injection.
 pub fn score_account(
     samples: &[(MonotonicNs, Nanos)],
     account: &Account,
@@ -122,7 +123,7 @@ pub fn score_account(
         let overlap = overlap(injected, due, end);
         let met = met.entry(Account::lower_edge(*latency)).or_default();
         met.overlap += overlap;
-        met.is_clear |= overlap == 0;
+        met.touched += u64::from(overlap > 0);
         if expected.affects(injected, overlap, due, end) {
             met.affected += 1;
             met.time += overlap;
@@ -146,9 +147,9 @@ pub fn score_account(
             score.unknown_ns += unknown.map_or(0, |(at, _)| bucket.parts[at] as i64);
             score.time_ns += met.time;
             score.time_error_ns += (named as i64 - met.overlap).abs();
-        } else if met.overlap == 0 && met.is_clear && !expected.is_shared && edge as i64 >= LEAST_NS
-        {
-            score.falsely_named += longest;
+        }
+        if !expected.is_shared && edge as i64 >= LEAST_NS {
+            score.falsely_named += longest.saturating_sub(met.touched);
         }
         if right < met.affected {
             let others = all().filter(|(_, part)| !is_right(*part));
@@ -167,8 +168,8 @@ struct Met {
     /// The injected time of affected samples, and of all.
     time: i64,
     overlap: i64,
-    /// Whether one met no injection.
-    is_clear: bool,
+    /// Those that met an injection, however short.
+    touched: u64,
 }
 
 /// How much of a time causes were injected.

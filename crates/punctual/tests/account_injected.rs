@@ -214,12 +214,11 @@ fn stop_and_let_go_on(pid: i32) {
     }
 }
 
-/// What it was stopped for is nobody's delay of the timer: a stopped thread waits for who lets it
-/// go on.
+/// What it was stopped for is nobody's delay of the timer.
 #[test]
 #[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
-fn a_stopped_thread_waits_and_no_cpu_is_blamed() {
-    let Some(arena) = arena("a_stopped_thread_waits_and_no_cpu_is_blamed") else { return };
+fn a_stopped_thread_is_stopped_and_no_cpu_is_blamed() {
+    let Some(arena) = arena("a_stopped_thread_is_stopped_and_no_cpu_is_blamed") else { return };
     let how = "policy = 'fifo'\npriority = 80\nduration = '2s'\n";
     let experiment = format!("{EXPLAIN}{}", measure("stopped", &arena.cpu.to_string(), how));
     for untyped in [false, true] {
@@ -228,15 +227,15 @@ fn a_stopped_thread_waits_and_no_cpu_is_blamed() {
         let (_, account) = &report.all[0];
         let longest = |part: &str| number(&account["whole"]["longest"][part]);
         let shown = format!(
-            "untyped: {untyped}: {} of {STOPS} stops are waits; {} {}",
-            longest("waiting"),
+            "untyped: {untyped}: {} of {STOPS} stops are such; {} {}",
+            longest("stopped"),
             account["whole"],
             report.hidden
         );
         println!("{shown}");
         // A stop may come while the thread is late anyway, or a sample be kept from the programs.
         let least = STOPS as f64 / 2.0 - report.hidden as f64;
-        assert!((least..=STOPS as f64 + 2.0).contains(&longest("waiting")), "{shown}");
+        assert!((least..=STOPS as f64 + 2.0).contains(&longest("stopped")), "{shown}");
     }
 }
 

@@ -27,11 +27,18 @@ PROGRAM(account_waking)
 	return woken(here, thread, ctx[0], tid, task->prio, task_cpu(task));
 }
 
+/* It sleeps on its way to user mode: the freezer of its control group holds it
+ * (include/linux/sched/jobctl.h). */
+#define JOBCTL_TRAP_FREEZE (1ul << 23)
+
 INLINE int switch_of(u64 *ctx, u64 state)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
+	u64 blocked = (u8)ctx[0] ? 0 : sleep_in(state);
 
-	return switched(prev->pid, !(u8)ctx[0] && state, next->pid, next->prio);
+	if (blocked && prev->jobctl & JOBCTL_TRAP_FREEZE)
+		blocked = WIRE_PART_STOPPED;
+	return switched(prev->pid, blocked, next->pid, next->prio);
 }
 
 PROGRAM(account_switched)

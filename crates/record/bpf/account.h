@@ -57,6 +57,17 @@ struct cpu {
 	u64 rest[5]; /* so that the next CPU's begin where this one's do */
 };
 
+/* States of tasks that are stopped by a signal or traced, and that are not to be woken. */
+#define TASK_STOPPED_OR_TRACED 12
+
+/* What a task that is switched away from in this state does, as `blocked`. */
+INLINE u64 sleep_in(u64 state)
+{
+	if (!state)
+		return 0;
+	return state & TASK_STOPPED_OR_TRACED ? WIRE_PART_STOPPED : WIRE_PART_BLOCKED;
+}
+
 /* A watched thread: the including file may keep more of it behind this. */
 #ifndef THREAD
 #define THREAD struct wire_account_thread
@@ -303,7 +314,7 @@ INLINE u64 keeper(struct wire_account_thread *thread, struct running on, bool he
 	if (thread->unseen)
 		return WIRE_PART_UNKNOWN;
 	if (thread->blocked)
-		return WIRE_PART_BLOCKED;
+		return thread->blocked;
 	/* An idle CPU takes a thread as soon as it is held no more. */
 	if (thread->held && (held || !on.task))
 		return WIRE_PART_THROTTLED;
@@ -550,7 +561,7 @@ INLINE int woken(struct cpu *here, struct wire_account_thread *thread, u64 task,
 	thread->since = now;
 	/* It was stopped, or frozen, or in a wait of its work: the timer was armed after that. */
 	if (thread->resumed > begin && thread->resumed <= now) {
-		add(thread, WIRE_PART_BLOCKED, thread->resumed - begin);
+		add(thread, thread->resumed_from, thread->resumed - begin);
 		begin = thread->resumed;
 	}
 	overdue(thread, here, begin, now);
@@ -607,8 +618,10 @@ INLINE void arrives(struct wire_account_thread *thread, struct cpu *cpu, u32 her
 		waited(thread, cpu, now);
 		leave(cpu, tid);
 	}
-	if (thread->blocked)
+	if (thread->blocked) {
 		thread->resumed = now;
+		thread->resumed_from = thread->blocked;
+	}
 	thread->blocked = 0;
 	flush(thread);
 	thread->from = now;
@@ -629,9 +642,9 @@ INLINE void cpu_switched(struct cpu *cpu, u64 now)
 	no_timer_expires(cpu);
 }
 
-/* From one task to another, of which `prio` is the priority; `blocked`: the one before
- * sleeps now. */
-INLINE int switched(u32 from, bool blocked, u32 to, i32 prio)
+/* From one task to another, of which `prio` is the priority; `blocked`: as
+ * what the one before sleeps now, 0: it does not. */
+INLINE int switched(u32 from, u64 blocked, u32 to, i32 prio)
 {
 	u32 here = bpf_get_smp_processor_id();
 	struct wire_account_thread *thread;

@@ -134,7 +134,7 @@ SEC("tracepoint/account_switched") int account_switched(void *ctx)
 		own->prio = prev_prio;
 		own->slept = 1;
 	}
-	return switched(prev, state && !(state & PREEMPTED), next, next_prio);
+	return switched(prev, state & PREEMPTED ? 0 : sleep_in(state), next, next_prio);
 }
 
 /* The clock of a timer is the one that was read just now. */

@@ -107,7 +107,7 @@ struct postponed {
 
 struct attached {
 	struct wire_account_thread account; /* `wait` holds the sums of the cycle */
-	u64 beginning[6]; /* so that what follows begins a line */
+	u64 beginning[5]; /* so that what follows begins a line */
 	u32 state;
 	u32 phase;
 	u32 call; /* its number + 1; 0: none, or not looked at */
@@ -148,6 +148,10 @@ struct attached {
 	u64 stolen; /* the steal clock of its CPU when its time was last divided */
 	u64 unsure; /* how long before its wake-up that clock was read */
 	u64 slack_end; /* until when the kernel may let the timer expire that wakes it; 0: no slack */
+	u64 rival_ns; /* what another task than the cycle's culprit had, as `culprit_ns` */
+	u64 rival_behind;
+	u8 rival_comm[16];
+	u32 rival; /* 0: none */
 };
 
 #include "typed.h"
@@ -243,7 +247,6 @@ const volatile u64 period_expiry = 0;
 #define EINTR 4
 #define EAGAIN 11
 #define ETIMEDOUT 110
-#define TASK_STOPPED_OR_TRACED 12
 #define ERESTARTSYS 512
 #define ERESTART_RESTARTBLOCK 516
 #define BPF_NOEXIST 1
@@ -1020,6 +1023,8 @@ INLINE void next_cycle(struct attached *t, const struct call *call, u64 entered,
 	c->calls = 0;
 	c->written = 0;
 	c->culprit = 0;
+	t->rival = 0;
+	t->rival_ns = 0;
 	c->longest = 0;
 	c->holder_ns = 0;
 	c->holder = 0;
@@ -1364,6 +1369,44 @@ INLINE u64 betters_had(const u64 *wait)
 	return wait[WIRE_PART_PREEMPTED] + wait[WIRE_PART_RUNQUEUE];
 }
 
+/* The sums of a second task are kept, so that the culprit is the one of both that had the most,
+ * however many times they took turns. */
+NOINLINE int blame_rival(struct attached *t, u64 took, u64 betters, u32 tid, const void *comm)
+{
+	struct wire_cycle *c;
+	u64 ns, behind, name[2];
+	u32 other;
+
+	if (!t)
+		return 0;
+	c = &t->cycle;
+	if (t->rival != tid) {
+		if (took <= t->rival_ns)
+			return 0;
+		t->rival = tid;
+		t->rival_ns = 0;
+		t->rival_behind = 0;
+		bpf_probe_read_kernel(t->rival_comm, sizeof(t->rival_comm), comm);
+	}
+	t->rival_ns += took;
+	t->rival_behind += betters;
+	if (t->rival_ns <= c->culprit_ns)
+		return 0;
+	ns = c->culprit_ns;
+	behind = c->culprit_behind;
+	other = c->culprit;
+	__builtin_memcpy(name, c->culprit_comm, sizeof(name));
+	c->culprit = t->rival;
+	c->culprit_ns = t->rival_ns;
+	c->culprit_behind = t->rival_behind;
+	__builtin_memcpy(c->culprit_comm, t->rival_comm, sizeof(name));
+	t->rival = other;
+	t->rival_ns = ns;
+	t->rival_behind = behind;
+	__builtin_memcpy(t->rival_comm, name, sizeof(name));
+	return 0;
+}
+
 /* Of what a ready thread waited since others had `before`, and betters `betters`, whoever ran until
  * now may be the culprit. */
 INLINE void blame(struct attached *t, u64 before, u64 betters, u32 tid, const void *comm)
@@ -1377,11 +1420,13 @@ INLINE void blame(struct attached *t, u64 before, u64 betters, u32 tid, const vo
 	if (c->culprit == tid) {
 		c->culprit_ns += took;
 		c->culprit_behind += betters;
-	} else if (took > c->culprit_ns) {
+	} else if (!c->culprit) {
 		c->culprit = tid;
 		c->culprit_ns = took;
 		c->culprit_behind = betters;
 		bpf_probe_read_kernel(c->culprit_comm, sizeof(c->culprit_comm), comm);
+	} else {
+		blame_rival(t, took, betters, tid, comm);
 	}
 }
 

@@ -105,6 +105,7 @@ struct task_struct {
 	int tgid;
 	struct pid *thread_pid;
 	int pagefault_disabled;
+	unsigned long jobctl;
 	int on_rq;
 	int prio;
 	int normal_prio;

@@ -309,7 +309,7 @@ struct wire_counts {
 #define WIRE_PART_RUNQUEUE 8
 #define WIRE_PART_BLOCKED 9
 #define WIRE_PART_ITSELF 10
-#define WIRE_PART_KERNEL 11 /* the thread itself, in a system call */
+#define WIRE_PART_STOPPED 11
 #define WIRE_PART_LOCK 12
 #define WIRE_PART_IO 13
 #define WIRE_PART_PAGE_FAULT 14
@@ -319,7 +319,7 @@ struct wire_counts {
 #define WIRE_PART_FAULT_RAN 18 /* on a CPU, in a page fault */
 #define WIRE_PART_STEAL 19 /* the hypervisor had taken the CPU */
 #define WIRE_PART_SLACK 20 /* the kernel let the timer expire later */
-#define WIRE_PART_STOPPED 21
+#define WIRE_PART_KERNEL 21 /* the thread itself, in a system call */
 #define WIRE_PART_TIMEOUT 22 /* what it waited for did not come */
 #define WIRE_CYCLE_PARTS 23
 #define WIRE_ACCOUNT_ROOM 32 /* a power of two */
@@ -339,7 +339,7 @@ struct wire_account_thread {
 	u64 mark; /* the CPU's change at which it began to run */
 	u64 count; /* of pieces */
 	u64 full; /* there was no room for another */
-	u64 blocked; /* it waits for something of its own choice */
+	u64 blocked; /* WIRE_PART_BLOCKED or _STOPPED: it sleeps; 0: it does not */
 	u64 held; /* the quota of its group held it back when it was last looked at */
 	u64 unseen; /* more threads wait on its CPU than are looked at */
 	u64 task; /* the kernel's, 0: not known */
@@ -350,6 +350,7 @@ struct wire_account_thread {
 	u64 pieces[16]; /* WIRE_ACCOUNT_PIECES */
 	u64 moved; /* to another CPU, since the timer fired */
 	u64 resumed; /* when it ran after a sleep that no timer ended */
+	u64 resumed_from; /* that sleep, as `blocked` */
 };
 
 #define WIRE_ACCOUNT_CLOCKS 4

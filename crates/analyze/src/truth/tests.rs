@@ -116,6 +116,23 @@ fn the_accounting_is_scored_by_bucket() {
     assert_eq!((score.latency_ns, score.unknown_ns), (1_500_000, 100_000));
 }
 
+#[test]
+fn a_false_attribution_is_counted_in_the_bucket_of_right_ones_too() {
+    let mut account = Account::default();
+    let mut split = punctual_core::Split::default();
+    split.add(MainPart::Preempted, Nanos(500_000));
+    (0..3).for_each(|_| account.record(&split));
+    let at = |ms: i64| (MonotonicNs(ms * 1_000_000), Nanos(500_000));
+    // The last two met nothing.
+    let samples = [at(1), at(5), at(9)];
+    let injected = [Injected { begin: 900_000, end: 1_500_000 }];
+    let score = score_account(&samples, &account, &injected, EXPECTED);
+    assert_eq!((score.affected, score.right, score.falsely_named), (1, 1, 2));
+    assert_eq!(score.precision(), Some(1.0 / 3.0));
+    let shared = Expected { is_shared: true, ..EXPECTED };
+    assert_eq!(score_account(&samples, &account, &injected, shared).falsely_named, 0);
+}
+
 proptest! {
     #[test]
     fn every_affected_sample_is_right_or_confused(

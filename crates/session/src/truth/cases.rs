@@ -88,6 +88,12 @@ impl Case {
         self.causes().contains(&TICK) || self.is_of_subject()
     }
 
+    /// Whether its cause delays samples without an injection too, where no culprit is looked at:
+    /// the timer's interrupt is one.
+    pub fn is_usual(&self) -> bool {
+        self.causes().iter().any(|(cause, _)| *cause == TICK.0)
+    }
+
     /// Their ids in one word; none where nothing is injected.
     pub fn cause(&self) -> Option<String> {
         let ids: Vec<&str> = self.causes().iter().map(|(id, _)| *id).collect();

@@ -176,8 +176,7 @@ impl Measured<'_> {
         let expected = Expected {
             causes: case.causes(),
             placing: case.placing(),
-            // The accounting has no culprits.
-            is_shared: case.is_shared() || *through == Through::Account,
+            is_shared: case.is_shared() || *through == Through::Account && case.is_usual(),
         };
         if *through == Through::Account {
             let (mut all, mut begin, mut end) = (TruthScore::default(), i64::MAX, i64::MIN);

@@ -33,7 +33,7 @@ const LOW: Option<u8> = Some(1);
 const ABOVE: Option<u8> = Some(PRIORITY + 10);
 
 const PREEMPTED: (&str, &str) = ("preempted", CULPRIT);
-/// The accounting, and windows of a freezer, still show a stop as a wait.
+/// Windows of a freezer still show a stop as a wait.
 const STOPPED: Causes = &[("stopped", CULPRIT), ("waiting", CULPRIT)];
 const QUEUED: (&str, &str) = ("runqueue", CULPRIT);
 const IRQS: (&str, &str) = ("timer-irq-delay", CULPRIT);
