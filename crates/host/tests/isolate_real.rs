@@ -376,6 +376,7 @@ fn in_a_guest(kernel: &str, prepare: &str) {
 }
 
 #[test]
+#[ignore = "takes long; ./x test --all"]
 fn guest_with_6_1_and_version_2() {
     in_a_guest("debian:6.1", "");
 }

@@ -12,19 +12,25 @@ const KERNEL: &str = "6.1";
 
 #[test]
 fn injected_causes_are_named_in_a_guest() {
+    let of_run =
+        ["higher-priority-3ms", "irqs-disabled-3ms", "softirq-3ms", "stop-signal-3ms", "nothing"];
+    score("run", &of_run);
+}
+
+/// `./x test` asserts the same cause of programs that know nothing of punctual: attach_causes.rs.
+#[test]
+#[ignore = "takes long; ./x test --all"]
+fn injected_causes_are_named_of_an_attached_program() {
+    score("attach", &["higher-priority-3ms"]);
+}
+
+fn score(through: &str, cases: &[&str]) {
     let binary = testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual")));
     if testing::or_skip(Kernel::by_name(KERNEL, Arch::Amd64)).is_none()
         || testing::guest(KERNEL).is_none()
     {
         return;
     }
-    let of_run =
-        ["higher-priority-3ms", "irqs-disabled-3ms", "softirq-3ms", "stop-signal-3ms", "nothing"];
-    score(&binary, "run", &of_run);
-    score(&binary, "attach", &["higher-priority-3ms"]);
-}
-
-fn score(binary: &Path, through: &str, cases: &[&str]) {
     let mut command = Command::new(binary);
     command.args(["truth", "--kernel", KERNEL, "--duration", "500ms", "--json"]);
     command.args(["--through", through]).args(cases);
