@@ -82,7 +82,7 @@ pub fn verdict_words(verdict: VerdictWord) -> (&'static str, &'static str) {
     }
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Cell {
     pub value: Value,
     pub tone: Tone,
