@@ -651,7 +651,7 @@ fn a_packet_of_this_machine_comes_from_the_thread_that_sent_it() {
     let sent = explained(false);
     assert_eq!(causes(&sent)[0], (Cause::Waiting { woken_by: Some(Tid(PEER)) }, 130), "{sent:?}");
     assert_eq!(sent.wakeups[0].by, Waker::Task(Tid(PEER)));
-    // One that the CPU of another machine's packet was told of by an interrupt.
+    // One from another machine: an interrupt of that CPU announced it.
     let received = explained(true);
     assert_eq!(causes(&received)[0], (Cause::Waiting { woken_by: None }, 130), "{received:?}");
     assert_eq!(received.wakeups[0].by, Waker::Interrupt(Interrupt::Soft(3)));
