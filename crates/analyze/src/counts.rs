@@ -1,6 +1,7 @@
 //! What follows from counts: rates and shares.
 
 use punctual_bundle::{Count, CountShare, Counts};
+use punctual_core::Nanos;
 
 /// Which count is a share of which.
 const SHARES: [(&str, &str); 8] = [
@@ -16,9 +17,11 @@ const SHARES: [(&str, &str); 8] = [
 
 /// Fills in rates and shares, where both numbers are known.
 pub fn derive(counts: &mut Counts) {
-    let seconds = counts.cpu.total.0 as f64 / 1e9;
-    for one in counts.counts.iter_mut().filter(|one| !one.is_time && seconds > 0.0) {
-        one.per_cpu_second = one.count.known().map(|count| *count as f64 / seconds);
+    let (cpu, wall) = (counts.cpu.total, counts.wall);
+    for one in counts.counts.iter_mut().filter(|one| !one.is_time) {
+        let count = one.count.known().map(|count| *count as f64);
+        let each = |time: Nanos| count.filter(|_| time.0 > 0).map(|n| n * 1e9 / time.0 as f64);
+        (one.per_second, one.per_cpu_second) = (each(wall), each(cpu));
     }
     derive_shares(&mut counts.counts);
 }
@@ -61,7 +64,7 @@ mod tests {
     use super::*;
     use punctual_bundle::counts::COUNTS_SCHEMA;
     use punctual_bundle::{CountSource, CpuTime};
-    use punctual_core::{Fact, Nanos};
+    use punctual_core::Fact;
 
     #[test]
     fn rates_and_shares_follow_where_both_numbers_are_known() {
@@ -70,8 +73,9 @@ mod tests {
         let mut counts = Counts {
             schema: COUNTS_SCHEMA.to_owned(),
             command: vec!["x".to_owned()],
-            exit_code: 0,
-            wall: Nanos(1),
+            pid: None,
+            exit_code: Some(0),
+            wall: Nanos(2_000_000_000),
             cpu,
             counts: vec![
                 Count::new("context-switches", perf, Fact::Known(7)),
@@ -86,6 +90,7 @@ mod tests {
         derive(&mut counts);
         let rates: Vec<Option<f64>> = counts.counts.iter().map(|one| one.per_cpu_second).collect();
         assert_eq!(rates[0], Some(14.0));
+        assert_eq!(counts.counts[0].per_second, Some(3.5));
         assert_eq!(rates[5], None);
         let shares: Vec<Option<f64>> =
             counts.counts.iter().map(|one| one.share.as_ref().map(|share| share.share)).collect();

@@ -1,97 +1,136 @@
 //! Published results beside those of a run: the same figure here, and whether the shape came out.
+//!
+//! A figure of one run has the interval of its samples: of a percentile the order statistics at
+//! binomial ranks (Conover, "Practical Nonparametric Statistics", section 3.2), of a mean that of
+//! the normal distribution. Both take samples as independent; in bursts they are too narrow. What
+//! differs from run to run is not in them: labs repeat runs for that.
 
+use crate::Distribution;
+use crate::stats::probability::rank_at;
 use punctual_bundle::meta::MeasureMeta;
 use punctual_bundle::summary::{
     Compared, PhaseSummary, PublishedSummary, Reading, ResultSummary, SeriesSummary,
 };
-use punctual_core::published::Right;
+use punctual_core::published::{Relation, Right};
 use punctual_core::{Metric, Published, PublishedResult, Shape, Term};
 
+/// The probability beyond each end of an interval, and the normal quantile there.
+const TAIL: f64 = 0.025;
+const DEVIATIONS: f64 = 1.96;
+
+/// A run: its phases, and the samples of a series by rank, by the places of its phase and of
+/// itself.
+struct Run<'a> {
+    phases: &'a [PhaseSummary],
+    distribution: &'a dyn Fn(usize, usize) -> Option<Distribution>,
+}
+
 /// Compares published figures with those of a run.
-pub fn compare(published: &Published, phases: &[PhaseSummary]) -> PublishedSummary {
-    let results = published.results.iter().map(|result| of(result, phases)).collect();
+pub fn compare(
+    published: &Published,
+    phases: &[PhaseSummary],
+    distribution: &dyn Fn(usize, usize) -> Option<Distribution>,
+) -> PublishedSummary {
+    let run = Run { phases, distribution };
+    let results = published.results.iter().map(|result| run.of(result)).collect();
     PublishedSummary { source: published.source.clone(), results }
 }
 
-fn of(result: &PublishedResult, phases: &[PhaseSummary]) -> ResultSummary {
-    let here = result.here.as_ref().map(|text| read(text, phases));
-    let shape = result.shape.as_ref().map(|text| decide(text, phases));
-    let unknown = here.as_ref().and_then(|here| here.as_ref().err().cloned());
-    let (decided, unshaped) = match shape {
-        Some(Ok(decided)) => (Some(decided), None),
-        Some(Err(why)) => (None, Some(why)),
-        None => (None, None),
-    };
-    let (reproduced, compared) = decided.unzip();
-    ResultSummary {
-        what: result.what.clone(),
-        published: result.value.clone(),
-        here: here.and_then(Result::ok),
-        shape: result.shape.clone(),
-        reproduced,
-        compared,
-        reason: unshaped.or(unknown),
-    }
-}
-
-fn read(text: &str, phases: &[PhaseSummary]) -> Result<Reading, String> {
-    let term: Term = text.parse().map_err(|why| format!("syntax error: {why}"))?;
-    reading(&term, phases)
-}
-
-/// Whether a trend is reproduced, and the figures that show it.
-fn decide(text: &str, phases: &[PhaseSummary]) -> Result<(bool, Compared), String> {
-    let shape: Shape = text.parse().map_err(|why| format!("syntax error: {why}"))?;
-    let left = reading(&shape.left, phases)?;
-    let (factor, right) = match &shape.right {
-        Right::Number(number) => (1.0, *number),
-        Right::Times(factor, term) => (*factor, reading(term, phases)?.value),
-    };
-    let holds = shape.relation.holds(left.value, factor * right);
-    let relation = shape.relation.sign().to_owned();
-    Ok((holds, Compared { left: left.value, relation, factor, right, unit: left.unit }))
-}
-
-/// The value of a figure, or why there is none.
-fn reading(term: &Term, phases: &[PhaseSummary]) -> Result<Reading, String> {
-    // A name may hold an `@` itself.
-    let whole = found(&term.of, None, term, phases);
-    match term.of.rsplit_once('@') {
-        Some((of, phase)) if whole.is_err() => found(of, Some(phase), term, phases),
-        _ => whole,
-    }
-}
-
-fn found(
-    of: &str,
-    phase: Option<&str>,
-    term: &Term,
-    phases: &[PhaseSummary],
-) -> Result<Reading, String> {
-    let phases: Vec<&PhaseSummary> =
-        phases.iter().filter(|p| phase.is_none_or(|phase| p.name == phase)).collect();
-    let holding =
-        phases.iter().filter(|phase| phase.series.iter().any(|series| matches(of, &series.name)));
-    let holding: Vec<&&PhaseSummary> = holding.collect();
-    let phase = match holding.as_slice() {
-        [] => return Err(format!("{of} was not measured")),
-        [phase] => phase,
-        several => {
-            let names: Vec<&str> = several.iter().map(|phase| phase.name.as_str()).collect();
-            return Err(format!(
-                "{of} was measured in {}: name one, like `{of}@{}: …`",
-                names.join(", "),
-                names[0]
-            ));
+impl Run<'_> {
+    fn of(&self, result: &PublishedResult) -> ResultSummary {
+        let here = result.here.as_ref().map(|text| self.read(text));
+        let shape = result.shape.as_ref().map(|text| self.decide(text));
+        let unknown = here.as_ref().and_then(|here| here.as_ref().err().cloned());
+        let (decided, unshaped) = match shape {
+            Some(Ok(decided)) => (Some(decided), None),
+            Some(Err(why)) => (None, Some(why)),
+            None => (None, None),
+        };
+        let (reproduced, compared) = decided.unzip();
+        ResultSummary {
+            what: result.what.clone(),
+            published: result.value.clone(),
+            here: here.and_then(Result::ok),
+            shape: result.shape.clone(),
+            reproduced: reproduced.flatten(),
+            compared,
+            reason: unshaped.or(unknown),
         }
-    };
-    let stated = phase.measures.iter().filter(|measure| measure.name == of);
-    if let Some(reading) = stated.flat_map(|measure| stated_figure(measure, term)).next() {
-        return Ok(reading);
     }
-    let series: Vec<&SeriesSummary> =
-        phase.series.iter().filter(|series| matches(of, &series.name)).collect();
-    of_series(&series, term)
+
+    fn read(&self, text: &str) -> Result<Reading, String> {
+        let term: Term = text.parse().map_err(|why| format!("syntax error: {why}"))?;
+        self.reading(&term)
+    }
+
+    /// Whether a trend is reproduced, and the figures that show it. It is undecided where the
+    /// interval of their difference holds none.
+    fn decide(&self, text: &str) -> Result<(Option<bool>, Compared), String> {
+        let shape: Shape = text.parse().map_err(|why| format!("syntax error: {why}"))?;
+        let left = self.reading(&shape.left)?;
+        let (factor, right, of_right) = match &shape.right {
+            Right::Number(number) => (1.0, *number, Some([*number, *number])),
+            Right::Times(factor, term) => {
+                let right = self.reading(term)?;
+                (*factor, right.value, right.interval)
+            }
+        };
+        let interval = Option::zip(left.interval, of_right).map(|(of_left, of_right)| {
+            difference(left.value, of_left, factor * right, of_right.map(|end| factor * end))
+        });
+        let holds = shape.relation.holds(left.value, factor * right);
+        let is_open = shape.relation != Relation::About
+            && interval.is_some_and(|[low, high]| low <= 0.0 && high >= 0.0);
+        let relation = shape.relation.sign().to_owned();
+        let compared =
+            Compared { left: left.value, relation, factor, right, unit: left.unit, interval };
+        Ok(((!is_open).then_some(holds), compared))
+    }
+
+    /// The value of a figure, or why there is none.
+    fn reading(&self, term: &Term) -> Result<Reading, String> {
+        // A name may hold an `@` itself.
+        let whole = self.found(&term.of, None, term);
+        match term.of.rsplit_once('@') {
+            Some((of, phase)) if whole.is_err() => self.found(of, Some(phase), term),
+            _ => whole,
+        }
+    }
+
+    fn found(&self, of: &str, phase: Option<&str>, term: &Term) -> Result<Reading, String> {
+        let phases = self.phases.iter().enumerate();
+        let holding = phases.filter(|(_, p)| {
+            phase.is_none_or(|phase| p.name == phase)
+                && p.series.iter().any(|series| matches(of, &series.name))
+        });
+        let holding: Vec<(usize, &PhaseSummary)> = holding.collect();
+        let (place, phase) = match holding.as_slice() {
+            [] => return Err(format!("{of} was not measured")),
+            [phase] => *phase,
+            several => {
+                let names: Vec<&str> =
+                    several.iter().map(|(_, phase)| phase.name.as_str()).collect();
+                return Err(format!(
+                    "{of} was measured in {}: name one, like `{of}@{}: …`",
+                    names.join(", "),
+                    names[0]
+                ));
+            }
+        };
+        let stated = phase.measures.iter().filter(|measure| measure.name == of);
+        if let Some(reading) = stated.flat_map(|measure| stated_figure(measure, term)).next() {
+            return Ok(reading);
+        }
+        let series: Vec<(usize, &SeriesSummary)> =
+            phase.series.iter().enumerate().filter(|(_, one)| matches(of, &one.name)).collect();
+        self.of_series(place, &series, term)
+    }
+}
+
+/// The interval of `a − b`, each with its own (Zou and Donner 2008, as in [`crate::compare`]).
+fn difference(a: f64, [a_low, a_high]: [f64; 2], b: f64, [b_low, b_high]: [f64; 2]) -> [f64; 2] {
+    let seen = a - b;
+    [seen - (a - a_low).hypot(b_high - b), seen + (a_high - a).hypot(b - b_low)]
 }
 
 /// Whether the pattern names the series or what stands above it; `*` stands for any part.
@@ -111,16 +150,62 @@ fn stated_figure(measure: &MeasureMeta, term: &Term) -> Option<Reading> {
         unit,
         count: figure.count,
         series: 1,
+        interval: figure.interval,
     })
+}
+
+impl Run<'_> {
+    /// A figure of series of one phase, with its interval where it is of one.
+    fn of_series(
+        &self,
+        phase: usize,
+        series: &[(usize, &SeriesSummary)],
+        term: &Term,
+    ) -> Result<Reading, String> {
+        let metric: Metric = term.figure.parse().map_err(|_| {
+            format!("`{}` is neither a figure of a series nor one of the workload", term.figure)
+        })?;
+        let measured: Vec<(usize, &SeriesSummary)> =
+            series.iter().copied().filter(|(_, series)| series.count > 0).collect();
+        let all: Vec<&SeriesSummary> = measured.iter().map(|(_, series)| *series).collect();
+        let mut reading = together(&all, metric, term)?;
+        if let [(place, series)] = measured.as_slice() {
+            let distribution = || (self.distribution)(phase, *place);
+            reading.interval = interval(series, metric, distribution);
+        }
+        Ok(reading)
+    }
+}
+
+/// The interval of a figure of one series; `None` where its samples do not bound it.
+fn interval(
+    series: &SeriesSummary,
+    metric: Metric,
+    distribution: impl Fn() -> Option<Distribution>,
+) -> Option<[f64; 2]> {
+    match metric {
+        Metric::Percentile(p) => of_percentile(&distribution()?, p),
+        Metric::Mean => {
+            let error = series.stddev? / (series.count as f64).sqrt() * DEVIATIONS;
+            series.mean.map(|mean| [mean - error, mean + error])
+        }
+        _ => None,
+    }
+}
+
+/// Between the samples of binomial ranks.
+fn of_percentile(distribution: &Distribution, percentile: f64) -> Option<[f64; 2]> {
+    let n = distribution.count();
+    let from_top = |probability| rank_at(n as f64, 1.0 - percentile / 100.0, probability);
+    let at = |rank: u64| distribution.at_rank((n + 1).checked_sub(rank)?);
+    let high = Some(from_top(TAIL).floor() as u64).filter(|rank| *rank > 0).and_then(at)?;
+    let low = Some(from_top(1.0 - TAIL).ceil() as u64).filter(|rank| *rank <= n).and_then(at)?;
+    Some([low.0.ns() as f64, high.1.ns() as f64])
 }
 
 /// A figure of several series: the least of minima, the largest of maxima, the mean of all samples,
 /// the sum of counts, the median of whatever else.
-fn of_series(series: &[&SeriesSummary], term: &Term) -> Result<Reading, String> {
-    let metric: Metric = term.figure.parse().map_err(|_| {
-        format!("`{}` is neither a figure of a series nor one of the workload", term.figure)
-    })?;
-    let measured: Vec<&&SeriesSummary> = series.iter().filter(|series| series.count > 0).collect();
+fn together(measured: &[&SeriesSummary], metric: Metric, term: &Term) -> Result<Reading, String> {
     if measured.is_empty() {
         return Err(format!("{} was not measured", term.of));
     }
@@ -133,7 +218,7 @@ fn of_series(series: &[&SeriesSummary], term: &Term) -> Result<Reading, String> 
         Metric::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         Metric::Mean => {
             let sum: f64 =
-                values.iter().zip(&measured).map(|(mean, series)| mean * series.count as f64).sum();
+                values.iter().zip(measured).map(|(mean, series)| mean * series.count as f64).sum();
             sum / count as f64
         }
         metric if !metric.is_time() => values.iter().sum(),
@@ -149,6 +234,7 @@ fn of_series(series: &[&SeriesSummary], term: &Term) -> Result<Reading, String> 
         unit: unit.to_owned(),
         count: Some(count),
         series: measured.len(),
+        interval: None,
     })
 }
 

@@ -148,6 +148,10 @@ pub fn summarize_run(run: &RunView) -> Summary {
         recorded,
         validity: &validity,
     });
+    let distribution = |phase: usize, series: usize| {
+        let view = phases.get(phase)?.series.get(series)?;
+        Some(Distribution::of(&view.state.data))
+    };
     Summary {
         schema: SCHEMA.to_owned(),
         experiment: manifest.experiment.clone(),
@@ -161,7 +165,7 @@ pub fn summarize_run(run: &RunView) -> Summary {
         published: manifest
             .published
             .as_ref()
-            .map(|published| published::compare(published, &summaries)),
+            .map(|published| published::compare(published, &summaries, &distribution)),
         phases: summaries,
         findings: merge(found, born),
         calibration: calibration(manifest),

@@ -1,4 +1,4 @@
-//! `punctual-counts/1`: what the kernel counted while a command ran (docs/count.md).
+//! `punctual-counts/1`: what the kernel counted of a command or a process (docs/count.md).
 
 use punctual_core::{Fact, Nanos};
 use serde::{Deserialize, Serialize};
@@ -13,11 +13,16 @@ pub struct Counts {
     pub schema: String,
     /// The command with its arguments.
     pub command: Vec<String>,
-    /// Its exit code as a shell reports it: 128 + n where signal n ended it.
-    pub exit_code: u8,
-    /// From before it was started until it had ended.
+    /// The process, where one that ran already was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Its exit code as a shell reports it: 128 + n where signal n ended it. `None` of a process
+    /// that somebody else started.
+    pub exit_code: Option<u8>,
+    /// From before it was started until it had ended; of a process, how long it was counted.
     pub wall: Nanos,
-    /// CPU time of the command and of all processes that it started and waited for.
+    /// CPU time of the command and of all processes that it started and waited for; of a process,
+    /// its own.
     pub cpu: CpuTime,
     /// What was counted, in the order of presentation.
     pub counts: Vec<Count>,
@@ -43,6 +48,8 @@ pub enum CountSource {
     /// wait4(2): the command with the descendants that were waited for, and its start before the
     /// program is executed.
     Wait4,
+    /// /proc/PID/task/TID/status: the threads of the process that lived all the while.
+    Proc,
 }
 
 /// One count.
@@ -60,6 +67,9 @@ pub struct Count {
     /// Whether it is a time, in ns.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_time: bool,
+    /// How many for each second.
+    #[serde(default)]
+    pub per_second: Option<f64>,
     /// How many for each second of CPU time.
     pub per_cpu_second: Option<f64>,
     /// Its relation to another count.
@@ -86,6 +96,7 @@ impl Count {
             source,
             count,
             is_time: false,
+            per_second: None,
             per_cpu_second: None,
             share: None,
             scaled: false,

@@ -131,6 +131,10 @@ pub struct Compared {
     pub right: f64,
     /// The unit of both.
     pub unit: String,
+    /// The 95 % interval of their difference, left less right, by the samples of this run; absent
+    /// where one of them has none (a minimum or maximum, a figure without an interval of its own).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[f64; 2]>,
 }
 
 /// A figure of this run.
@@ -147,6 +151,9 @@ pub struct Reading {
     pub count: Option<u64>,
     /// Of how many series it was put together.
     pub series: usize,
+    /// Its 95 % interval, by the samples of this run; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[f64; 2]>,
 }
 
 /// Kernel events and test points.

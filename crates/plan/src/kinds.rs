@@ -16,7 +16,7 @@ mod timer;
 pub use heap::{HeapPlan, HeapSpec, Sizes};
 pub use irq::{IrqPlan, IrqSource, IrqSpec};
 pub use mutex::{LockKind, MutexPlan, MutexSpec, Sums};
-pub use netio::{Cipher, NetioPlan, NetioSpec, Transport, Writing};
+pub use netio::{Cipher, NetioPlan, NetioSpec, RequestAt, Transport, Writing};
 pub use program::{ProgramPlan, ProgramSpec};
 pub use spin::{SpinPlan, SpinSpec};
 pub use storage::{Forcing, StorageMode, StoragePlan, StorageSpec};

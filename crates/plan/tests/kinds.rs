@@ -209,6 +209,7 @@ fn settings(kind: &'static str) -> &'static [&'static str] {
             "transport = 'udp'",
             "port = 80",
             "message = '2B'",
+            "request = 'last'",
             "cipher = 'none'",
             "writing = 'forced'\nforcing = 'fsync'",
             "period = '100ms'",

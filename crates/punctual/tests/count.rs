@@ -2,6 +2,7 @@
 
 use crate::common::{Place, has_program, is_root, punctual, text};
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
@@ -266,6 +267,55 @@ fn the_exit_code_is_the_commands_own_and_wrong_requests_start_nothing() {
         ]);
         assert_eq!(known(&parsed(&one), "sched:sched_process_exit"), 1);
     }
+}
+
+#[test]
+fn a_process_that_runs_is_counted_from_then_on() {
+    let Some(place) = compiled().filter(|_| is_root("counting in the kernel")) else { return };
+    // What comes before it is stopped is not counted; the number stays that of the process.
+    let mut known_counts = Command::new("sh")
+        .args(["-c", "kill -STOP $$; exec ./known 1000"])
+        .current_dir(place.path())
+        .spawn()
+        .unwrap();
+    let pid = known_counts.id().to_string();
+    let mut counting = Command::new(env!("CARGO_BIN_EXE_punctual"))
+        .args(["count", "--json", "--live=200ms", "--pid", &pid])
+        .current_dir(place.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The first line of an interval: it counts.
+    let mut lines = BufReader::new(counting.stderr.take().unwrap()).lines();
+    let heading = lines.next().unwrap().unwrap();
+    assert!(heading.contains("context-switches") && heading.ends_with("(a second)"), "{heading}");
+    lines.next().unwrap().unwrap();
+    assert!(Command::new("kill").args(["-CONT", &pid]).status().unwrap().success());
+    assert_eq!(known_counts.wait().unwrap().code(), Some(5));
+    drop(lines);
+    let output = counting.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "a process has its own code: {}", text(&output));
+    let counts = parsed(&output);
+    assert_eq!(known(&counts, "futex-calls"), N, "{counts:#}");
+    assert_eq!((&counts["pid"], &counts["exit_code"]), (&pid.parse().unwrap(), &Value::Null));
+    assert!(why_not(&counts, "voluntary-switches").contains("have ended"), "{counts:#}");
+    let gone = place.punctual(&["count", "--pid", &pid]);
+    assert_eq!(gone.status.code(), Some(2), "{}", text(&gone));
+    assert!(text(&gone).contains(&format!("no process {pid}")), "{}", text(&gone));
+}
+
+#[test]
+fn a_command_ends_after_the_duration_and_threads_that_live_have_their_switches() {
+    let place = Place::with("");
+    let ended = place.punctual(&["count", "--duration", "100ms", "--", "sleep", "1000"]);
+    assert_eq!(ended.status.code(), Some(128 + 15), "{}", text(&ended));
+    let own = std::process::id().to_string();
+    let events = ["--events", "task-clock", "--pid", &own];
+    let output =
+        place.punctual(&[&["count", "--json", "--duration", "100ms"], &events[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(of(&parsed(&output), "task-clock")["is_time"] == true, "{}", text(&output));
 }
 
 #[test]

@@ -211,6 +211,7 @@ fn what_cannot_be_probed_is_refused_with_the_reason_and_leaves_nothing() {
     refused(&["./experiment.toml:main", "--everyone"], "not an ELF file");
     refused(&["loop.c:4", "--everyone"], "./PROGRAM:FILE:LINE");
     refused(&["loop.c:0", "--", "true"], "lines count from 1");
+    refused(&["step", "--events-pid", "x", "--", "true"], "neither a process number nor");
     refused(&["libm:sin.c:4", "--", "true"], "the program has no file `libm`");
     place.write("program.c", b"int main(void) {\n    return 0;\n\n}\n");
     for (options, reason) in
@@ -262,6 +263,23 @@ int main(void) {
             .expect("gcc runs")
             .success()
     );
+    let lines = |words: &[&str]| {
+        let output = place.punctual(&[&["probe", "--lines"], words, &["--", "./program"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    // The line with its text; a line with two copies; the file with the number of its lines.
+    let listed = lines(&["program.c"]);
+    let row = |number: &str| {
+        let row = listed.lines().find(|row| row.trim_start().split(' ').next() == Some(number));
+        row.unwrap_or_else(|| panic!("no line {number}: {listed}"))
+    };
+    assert!(row("8").ends_with("  usleep(2000);"), "{listed}");
+    assert!(row("4").contains('×'), "inlined twice: {listed}");
+    assert!(lines(&["work"]).contains("usleep") && !lines(&["work"]).contains("pthread_create"));
+    assert!(lines(&[]).contains("/program.c"), "{}", lines(&[]));
+    let json: serde_json::Value = serde_json::from_str(&lines(&["--json", "program.c"])).unwrap();
+    assert_eq!(json["schema"], "punctual-lines/1", "{json:#}");
     let probe = |words: &[&str]| {
         let words =
             [&["probe", "--events", "none", "--json", "--quiet"], words, &["--", "./program"]]

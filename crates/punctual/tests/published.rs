@@ -22,7 +22,7 @@ const ANYWHERE: [&str; 18] = [
     "page allocations for 1 MiB, touched",
     "page allocations for 1 MiB, untouched",
     "mmap for 1 MiB",
-    "a task that leaves writing to another thread, without waiting for data",
+    "a task that leaves writing to another thread, median",
     "pages follow bytes: correlation over the lists",
     "each run takes new pages: correlation of pages and page faults",
     "CPU time follows pages: correlation over the lists",

@@ -360,12 +360,8 @@ fn systress_files_run_unchanged_and_leave_the_same_files() {
             .as_bytes(),
     );
     let ran = text(&place.punctual(&["run", "csv.cfg", "-o", "second"]));
-    assert!(
-        ran.contains(
-            "\nStatistics for timer_thread00 in 'timer_thread00.csv'\nTotal elapsed time: "
-        ),
-        "{ran}"
-    );
+    let closing = "\n\nStatistics for timer_thread00 in 'timer_thread00.csv'\nTotal elapsed time: ";
+    assert!(ran.contains(closing) && ran.contains("      L_min      L_max      L_cur"), "{ran}");
     assert!(
         std::fs::read_to_string(place.path().join("timer_thread00.csv")).unwrap().starts_with("0,")
     );

@@ -66,6 +66,7 @@ fn every_transport_and_every_way_to_write_is_counted_by_the_kernel() {
     for (settings, parts) in [
         (&["transport=tcp"][..], &direct[..]),
         (&["transport=udp"], &direct),
+        (&["request=last"], &direct),
         (&["transport=unix", "message=100KiB"], &direct),
         (&["cipher=none", "writing=none"], &["whole", "send", "recv"]),
         (&["writing=none", "transport=udp", "message=1B"], &["whole", "send", "recv", "encrypt"]),

@@ -36,6 +36,7 @@ mod picture;
 mod published;
 pub mod recording;
 mod scale;
+mod scatter;
 mod style;
 mod table;
 mod tail;

@@ -15,21 +15,28 @@ pub(crate) fn amount(value: f64, unit: &str) -> String {
 
 /// Why a trend is reproduced or not, or why that is undecided.
 pub(crate) fn because(result: &ResultSummary) -> Option<String> {
-    match (&result.compared, result.reproduced) {
-        (Some(compared), Some(holds)) => Some(comparison(compared, holds)),
-        _ => result.reason.as_deref().map(plain),
+    match &result.compared {
+        Some(compared) => Some(comparison(compared, result.reproduced)),
+        None => result.reason.as_deref().map(plain),
     }
 }
 
-fn comparison(compared: &Compared, holds: bool) -> String {
-    let (left, right) =
-        (amount(compared.left, &compared.unit), amount(compared.right, &compared.unit));
+fn comparison(compared: &Compared, holds: Option<bool>) -> String {
+    let amount = |value| self::amount(value, &compared.unit);
+    let (left, right) = (amount(compared.left), amount(compared.right));
     let times =
         if compared.factor == 1.0 { String::new() } else { format!("{} × ", compared.factor) };
-    match (compared.relation.as_str(), holds) {
-        ("~", true) => format!("{left} is within a tenth of {times}{right}"),
-        ("~", false) => format!("{left} is not within a tenth of {times}{right}"),
-        (sign, true) => format!("{left} {} {times}{right}", plain(sign)),
-        (sign, false) => format!("not {left} {} {times}{right}", plain(sign)),
+    let text = match (compared.relation.as_str(), holds) {
+        ("~", Some(true)) => format!("{left} is within a tenth of {times}{right}"),
+        ("~", _) => format!("{left} is not within a tenth of {times}{right}"),
+        (sign, Some(true)) => format!("{left} {} {times}{right}", plain(sign)),
+        (sign, Some(false)) => format!("not {left} {} {times}{right}", plain(sign)),
+        (_, None) => format!("{left} against {times}{right} decides nothing"),
+    };
+    match compared.interval {
+        Some([low, high]) => {
+            format!("{text}; difference {} to {} (95 %)", amount(low), amount(high))
+        }
+        None => text,
     }
 }

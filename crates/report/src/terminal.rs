@@ -30,7 +30,9 @@ mod worst_explained;
 pub use crate::tables::checks::Rule as CheckRule;
 pub use checks::checks;
 pub use comparison::comparison;
-pub use counts::{count_note, count_share, counts};
+pub use counts::{
+    LiveCount, count_note, count_share, counts, live_counts_header, live_counts_line,
+};
 pub use exact::exact;
 pub use explain::explanations;
 pub use hunt::hunt;

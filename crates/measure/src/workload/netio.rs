@@ -21,7 +21,7 @@ use ctr::Ctr128BE;
 use ctr::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
 use line::{Line, Missing};
 use punctual_core::{Bytes, Fact, Figure, Finding, Notes, Severity, Tolerance, Validation};
-use punctual_plan::kinds::{Cipher, NetioPlan, StorageMode, StoragePlan, Writing};
+use punctual_plan::kinds::{Cipher, NetioPlan, RequestAt, StorageMode, StoragePlan, Writing};
 use punctual_record::perf::Counter;
 use punctual_sys::attributes::current_cpu;
 use punctual_sys::memory;
@@ -63,6 +63,8 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &NetioPlan) -> Result<Prepar
             message: Record::new(plan.message.get() as usize),
             work,
             came: 0,
+            ahead: plan.request == RequestAt::Last,
+            requested: false,
         },
         producers,
         stop: Arc::clone(&config.stop),
@@ -156,7 +158,8 @@ enum Work {
     Nothing,
 }
 
-/// Where receiving stands among the parts.
+/// Where requesting and receiving stand among the parts.
+const SEND: usize = 0;
 const RECV: usize = 1;
 
 /// The parts of one message, in the order of their series after `whole`: at most send, recv,
@@ -193,18 +196,23 @@ struct TaskState {
     work: Work,
     /// The number of the last message that came.
     came: u64,
+    /// Whether a message is requested in the cycle before its own.
+    ahead: bool,
+    /// Whether one has been, and was not received.
+    requested: bool,
 }
 
 impl TaskState {
     /// One message, a reading of the clock between its parts.
     #[inline(always)]
     fn one(&mut self, stop: &Stop) -> Result<Spans, Missing> {
-        let TaskState { line, cipher, message, work, came } = self;
-        let mut spans = Spans::default();
         let begin = Monotonic.now();
-        line.send()?;
+        self.request()?;
+        let TaskState { line, cipher, message, work, came, ahead, requested } = self;
+        let mut spans = Spans::default();
         let sent = Monotonic.now();
         spans.add([begin, sent]);
+        *requested = false;
         line.receive(message.bytes_mut(), || stop.is_asked())?;
         let received = Monotonic.now();
         *came = line.number;
@@ -232,7 +240,29 @@ impl TaskState {
             }
             Work::Nothing => {}
         }
+        if *ahead {
+            let begin = Monotonic.now();
+            self.request()?;
+            spans.spans[SEND] = [begin, Monotonic.now()];
+        }
         Ok(spans)
+    }
+
+    /// Requests a message, unless it has been requested.
+    #[inline(always)]
+    fn request(&mut self) -> Result<(), Missing> {
+        if !self.requested {
+            self.line.send()?;
+            self.requested = true;
+        }
+        Ok(())
+    }
+
+    /// Takes the message that was requested and belongs to no cycle.
+    fn settle(&mut self, stop: &Stop) {
+        if std::mem::take(&mut self.requested) {
+            let _ = self.line.receive(self.message.bytes_mut(), || stop.is_asked());
+        }
     }
 
     /// System calls of the calling thread so far.
@@ -338,6 +368,12 @@ impl Netio {
         let (last, came) = (Cell::new(None::<Spans>), Cell::new(false));
         let hands = &mut self.hands;
         let (mut lost, mut broken, waited) = (0, None, Cell::new(0));
+        if hands.ahead
+            && let Err(Missing::Broken(why)) = hands.request()
+        {
+            broken = Some(why);
+            stop.ask();
+        }
         let before = || {
             if let Some(spans) = last.take() {
                 spans.hand_on(parts);
@@ -367,6 +403,7 @@ impl Netio {
         if let Some(spans) = last.take() {
             spans.hand_on(parts);
         }
+        self.hands.settle(stop);
         (done.lost, done.broken) = (lost, broken);
         done
     }

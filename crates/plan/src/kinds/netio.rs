@@ -20,6 +20,16 @@ words! {
 }
 
 words! {
+    /// When the task requests a message.
+    RequestAt {
+        /// First, and waits for the answer: `whole` holds the server's time.
+        First = "first",
+        /// Last, the message of the next cycle: it is there when that begins.
+        Last = "last",
+    }
+}
+
+words! {
     /// How the data is encrypted.
     Cipher {
         /// AES-128 in counter mode.
@@ -52,6 +62,9 @@ parameters! {
         port: u16 = 0, count(0, 65_535);
         /// What is received at a time.
         message: Bytes = Bytes::kib(1), bytes(Bytes(1), Bytes::mib(16));
+        /// When the task requests a message: `first`, and waits for the server, whose time is then
+        /// in `recv` and `whole`; or `last`, that of the next cycle, so that `recv` finds it there.
+        request: RequestAt = RequestAt::First, word("a time to request");
         /// How it is encrypted: `aes-128` is in counter mode.
         cipher: Cipher = Cipher::Aes128, word("a cipher");
         /// Where it goes: `direct`, `buffered`, `forced` (buffered, and each batch forced to the

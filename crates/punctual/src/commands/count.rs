@@ -1,15 +1,20 @@
-//! `punctual count`: what the kernel counts while a command runs.
+//! `punctual count`: what the kernel counts of a command or a process.
 
 mod counted;
+mod live;
+mod process;
 mod wanted;
 
-use crate::exit::{Ending, Exit, Failure};
+use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
 use crate::output::colored;
-use counted::Counters;
+use counted::{Beside, Counters};
+use live::Live;
+use process::Process;
 use punctual_bundle::counts::COUNTS_SCHEMA;
 use punctual_bundle::{Counts, CpuTime};
-use punctual_core::Nanos;
+use punctual_core::{MonotonicNs, Nanos};
+use punctual_report::format;
 use punctual_report::terminal::{self, ShowOptions};
 use punctual_session::command;
 use punctual_session::interrupts::Interrupts;
@@ -18,24 +23,38 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use wanted::Wanted;
 
-/// Count context switches, page faults, system calls and other events of a command
+/// Count context switches, page faults, system calls and other events of a command or a process
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual count -- ./control-loop\n  punctual count --events \
-                        +sched:sched_wakeup,cycles -- ./control-loop\n  punctual count --json -- \
+                        +sched:sched_wakeup,cycles -- ./control-loop\n  punctual count --live \
+                        -p 1234 --duration 10s\n  punctual count --json -- \
                         ls | jq '.counts[] | {name, count}'\n  punctual count --events \
                         list\n\nCounting begins with the first instruction of the command and \
-                        includes all threads and processes that it starts. Nothing is recorded. \
+                        includes all threads and processes that it starts. With --pid, it begins \
+                        at once and ends with the process, after --duration or with Ctrl-C. \
+                        Nothing is recorded. \
                         The result goes to standard error; with --json it goes to standard output, \
                         and the standard output of the command goes to standard error. Unavailable \
                         counts are listed with the reason.\n\nExit codes: that of the command, 128 \
-                        + n where signal n ended it; 1 counting failed; 2 the request was invalid, \
-                        nothing was started.")]
+                        + n where signal n ended it, 0 with --pid; 1 counting failed; 2 the \
+                        request was invalid, nothing was started.")]
 pub struct Args {
     /// What to count, separated by commas: names of perf-list(1) or GROUP:NAME of tracepoints;
     /// `+cycles` adds to the default counts; `list` shows the names
     #[arg(long, short, value_name = "EVENTS", value_delimiter = ',')]
     events: Vec<String>,
+    /// Count this process, with all its threads and all that they start from now on
+    #[arg(long, short, value_name = "PID", conflicts_with = "command")]
+    pid: Option<u32>,
+    /// End after this time; a command that still runs is sent SIGTERM
+    #[arg(long, short, value_name = "DURATION")]
+    duration: Option<Nanos>,
+    /// Also print how many there were a second, in each interval: a line on standard error
+    #[arg(long, value_name = "INTERVAL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "1s", value_parser = interval)]
+    live: Option<Nanos>,
     /// Print JSON in the format punctual-counts/1 (docs/count.md)
     #[arg(long)]
     json: bool,
@@ -51,42 +70,21 @@ pub struct Args {
     command: Vec<String>,
 }
 
-/// How soon a signal to punctual reaches the command.
+/// How soon a signal to punctual reaches the command, and how often a process is read.
 const TICK: Duration = Duration::from_millis(50);
+/// The shortest interval of `--live`: some ticks.
+const LEAST: Nanos = Nanos(200_000_000);
 
-/// Opens the counters, runs the command, reads them.
+/// Opens the counters, runs the command or follows the process, reads them.
 pub fn run(args: Args) -> Ending {
     if args.events == ["list"] {
         output::print(&wanted::list())?;
         return Ok(Exit::Done);
     }
     let wanted = wanted::wanted(&args.events)?;
-    let program = command::find(&args.command)?
-        .ok_or_else(|| Failure::refused("no command to count: punctual count -- COMMAND …"))?;
-    let user = command::user(args.user.as_deref())?;
-    let interrupts = Interrupts::listen()?;
-    let mut prepared = command::prepared(&program, &args.command, args.json, user.as_ref());
-    // They are inherited from the thread that starts the command.
-    let counters = Counters::open(wanted);
-    let began = clock::monotonic();
-    let child = prepared.spawn();
-    let child = child
-        .map_err(|why| Failure::refused(format!("cannot run `{}`: {why}", args.command[0])))?;
-    let ended = wait(child.id() as i32, &interrupts);
-    let wall = clock::monotonic() - began;
-    let (exit, used) =
-        ended.map_err(|why| Failure::failed(format!("waiting for the command failed: {why}")))?;
-    let mut counts = Counts {
-        schema: COUNTS_SCHEMA.to_owned(),
-        command: args.command,
-        exit_code: code(exit),
-        wall,
-        cpu: CpuTime {
-            total: Nanos(used.user.0 + used.system.0),
-            user: used.user,
-            system: used.system,
-        },
-        counts: counters.read(&used),
+    let mut counts = match args.pid {
+        Some(pid) => of_process(&args, pid, wanted)?,
+        None => of_command(&args, wanted)?,
     };
     punctual_analyze::counts::derive(&mut counts);
     match (&args.output, args.json) {
@@ -102,17 +100,101 @@ pub fn run(args: Args) -> Ending {
             output::say(&terminal::counts(&counts, &options));
         }
     }
-    // The command's own code, which the five of punctual cannot hold.
-    std::process::exit(counts.exit_code.into());
+    exit::of_code(counts.exit_code.unwrap_or(0))
 }
 
-/// Waits for the command; what asks punctual to end is passed on. Ctrl-C has reached the command
+fn of_command(args: &Args, wanted: Vec<Wanted>) -> Result<Counts, Failure> {
+    let program = command::find(&args.command)?.ok_or_else(|| {
+        Failure::refused("nothing to count: punctual count -- COMMAND …, or a process with --pid")
+    })?;
+    let user = command::user(args.user.as_deref())?;
+    let interrupts = Interrupts::listen()?;
+    let mut prepared = command::prepared(&program, &args.command, args.json, user.as_ref());
+    // They are inherited from the thread that starts the command.
+    let counters = Counters::open(wanted);
+    let began = clock::monotonic();
+    let child = prepared.spawn();
+    let child = child
+        .map_err(|why| Failure::refused(format!("cannot run `{}`: {why}", args.command[0])))?;
+    let mut meanwhile = Meanwhile::new(args, &counters);
+    let goes_on = || meanwhile.goes_on(&interrupts);
+    let ended = wait(child.id() as i32, goes_on);
+    let wall = clock::monotonic() - began;
+    let (exit, used) =
+        ended.map_err(|why| Failure::failed(format!("waiting for the command failed: {why}")))?;
+    let cpu = CpuTime { total: used.user + used.system, user: used.user, system: used.system };
+    Ok(Counts {
+        schema: COUNTS_SCHEMA.to_owned(),
+        command: args.command.clone(),
+        pid: None,
+        exit_code: Some(code(exit)),
+        wall,
+        cpu,
+        counts: counters.read(&Beside::Wait4(&used)),
+    })
+}
+
+fn of_process(args: &Args, pid: u32, wanted: Vec<Wanted>) -> Result<Counts, Failure> {
+    let mut process = Process::of(pid)?;
+    let command = process.command();
+    let interrupts = Interrupts::listen()?;
+    let counters = Counters::attach(wanted, &process);
+    let began = clock::monotonic();
+    let new = process.begin();
+    if new > 0 {
+        let threads = format::counted(new as u64, "thread");
+        output::say(&format!(
+            "note: {threads} began while the counters were opened, and may not be counted\n"
+        ));
+    }
+    let mut meanwhile = Meanwhile::new(args, &counters);
+    while process.update() && meanwhile.goes_on(&interrupts) {
+        std::thread::sleep(TICK);
+    }
+    let wall = clock::monotonic() - began;
+    Ok(Counts {
+        schema: COUNTS_SCHEMA.to_owned(),
+        command,
+        pid: Some(pid),
+        exit_code: None,
+        wall,
+        cpu: process.cpu(),
+        counts: counters.read(&Beside::Proc(&process)),
+    })
+}
+
+/// What happens until the end.
+struct Meanwhile<'c> {
+    live: Option<Live<'c>>,
+    end: Option<MonotonicNs>,
+}
+
+impl<'c> Meanwhile<'c> {
+    fn new(args: &Args, counters: &'c Counters) -> Meanwhile<'c> {
+        let now = clock::monotonic();
+        Meanwhile {
+            live: args.live.map(|every| Live::new(counters, every)),
+            end: args.duration.map(|duration| MonotonicNs(now.0.saturating_add(duration.0))),
+        }
+    }
+
+    /// Shows what is new; false: it is to end.
+    fn goes_on(&mut self, interrupts: &Interrupts) -> bool {
+        self.live.iter_mut().for_each(Live::tick);
+        !interrupts.end_requested() && self.end.is_none_or(|end| clock::monotonic() < end)
+    }
+}
+
+/// Waits for the command; it is asked to end when it is not to go on. Ctrl-C has reached it
 /// already.
-fn wait(pid: i32, interrupts: &Interrupts) -> io::Result<(children::Exit, children::Used)> {
+fn wait(
+    pid: i32,
+    mut goes_on: impl FnMut() -> bool + Send,
+) -> io::Result<(children::Exit, children::Used)> {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let forward = || {
-            while !over.load(Ordering::Acquire) && !interrupts.end_requested() {
+            while !over.load(Ordering::Acquire) && goes_on() {
                 std::thread::park_timeout(TICK);
             }
             // It is not collected yet: its number is its own.
@@ -130,6 +212,15 @@ fn wait(pid: i32, interrupts: &Interrupts) -> io::Result<(children::Exit, childr
         ended
     })?;
     children::collect(pid)
+}
+
+/// An interval of `--live`.
+fn interval(text: &str) -> Result<Nanos, String> {
+    let every: Nanos = text.parse().map_err(|why| format!("{why}"))?;
+    match every >= LEAST {
+        true => Ok(every),
+        false => Err(format!("an interval is at least {LEAST}")),
+    }
 }
 
 /// As a shell reports it.

@@ -1,6 +1,7 @@
 //! `punctual probe`: how long functions of unmodified programs take, and when source lines of them
 //! are passed.
 
+mod lines;
 pub mod target;
 
 use super::pairs;
@@ -53,8 +54,12 @@ use target::Target;
 pub struct Args {
     /// Functions: NAME, FILE:NAME, kernel:NAME, or with `*` and `?`; source lines: SOURCE:LINE,
     /// FILE:SOURCE:LINE
-    #[arg(value_name = "FUNCTION", required = true)]
+    #[arg(value_name = "FUNCTION", required_unless_present = "lines")]
     functions: Vec<String>,
+    /// List the source lines that can be probed, and probe nothing: of the named source files and
+    /// functions; without any, the source files
+    #[arg(long, conflicts_with_all = ["everyone", "limit", "argument", "calls"])]
+    lines: bool,
     /// Probe this running process
     #[arg(long, short, value_name = "PID", conflicts_with_all = ["command", "everyone"])]
     pid: Option<u32>,
@@ -88,6 +93,13 @@ pub struct Args {
         default_value = "sched,irq,softirq"
     )]
     events: Vec<String>,
+    /// Of these events only those of or about tasks of this name
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    comm: Vec<String>,
+    /// Of these events only those of or about these processes or threads; `probed` is the process
+    /// whose functions are timed
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    events_pid: Vec<EventsPid>,
     /// End after this time; a command that still runs is sent SIGTERM
     #[arg(long, short, value_name = "DURATION")]
     duration: Option<Nanos>,
@@ -113,6 +125,9 @@ pub struct Args {
 pub fn run(args: Args) -> Ending {
     let online = request::online_cpus()?;
     let target = Target::of(args.pid, args.everyone, &args.command, args.user.as_deref())?;
+    if args.lines {
+        return lines::run(&args.functions, &target, args.json);
+    }
     let (functions, lines) = find(&args.functions, &target)?;
     limits::check(&args.limit, &names(&functions, &lines), false)?;
     let in_kernel = functions.iter().any(|function| function.site == Site::Kernel);
@@ -135,7 +150,7 @@ pub fn run(args: Args) -> Ending {
         buffer: 4 << 20,
     };
     let probes = WantedProbes { functions, lines, request, costs };
-    let recording = Recording::start(&directory, wanted(&args, online, probes)?)?;
+    let recording = Recording::start(&directory, wanted(&args, online, process.pid(), probes)?)?;
     watch::report_findings(&recording.findings);
     let mut command = match process.release() {
         Ok(command) => command,
@@ -213,15 +228,46 @@ fn find(words: &[String], target: &Target) -> Result<(Vec<Function>, Vec<Line>),
     Err(Failure::refused(wrong.join("\n       ")))
 }
 
-fn wanted(args: &Args, online: CpuSet, probes: WantedProbes) -> Result<Wanted, Failure> {
+/// Whose kernel events are recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum EventsPid {
+    Probed,
+    Pid(u32),
+}
+
+impl std::str::FromStr for EventsPid {
+    type Err = String;
+    fn from_str(text: &str) -> Result<EventsPid, String> {
+        match (text, text.parse()) {
+            ("probed", _) => Ok(EventsPid::Probed),
+            (_, Ok(pid)) if pid > 0 => Ok(EventsPid::Pid(pid)),
+            _ => Err("neither a process number nor `probed`".to_owned()),
+        }
+    }
+}
+
+fn wanted(
+    args: &Args,
+    online: CpuSet,
+    probed: Option<u32>,
+    probes: WantedProbes,
+) -> Result<Wanted, Failure> {
+    let pid = |whose: &EventsPid| match (whose, probed) {
+        (EventsPid::Pid(pid), _) => Ok(*pid),
+        (EventsPid::Probed, Some(pid)) => Ok(pid),
+        (EventsPid::Probed, None) => {
+            Err(Failure::refused("--events-pid probed: with --everyone there is no such process"))
+        }
+    };
+    let pids: Result<Vec<u32>, Failure> = args.events_pid.iter().map(pid).collect();
     Ok(Wanted {
         events: recording::events(&args.events, &Group::USUAL)?,
         insist: false,
         cpus: online.clone(),
         online,
-        pids: Vec::new(),
-        follow_children: false,
-        comms: Vec::new(),
+        pids: pids?,
+        follow_children: args.children,
+        comms: args.comm.clone(),
         syscalls: Vec::new(),
         backend: Backend::Auto,
         points: false,

@@ -10,9 +10,9 @@ use super::bundle::show_options;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output::colored;
 use crate::{live, output};
-use punctual_bundle::Bundle;
+use punctual_bundle::{Bundle, Series};
 use punctual_core::Nanos;
-use punctual_plan::{Plan, SystressFormat, TargetPlan};
+use punctual_plan::{Plan, SystressFile, SystressFormat, TargetPlan};
 use punctual_report::export::systress::{self, Layout};
 use punctual_report::export::{self, Format};
 use punctual_report::format::plain;
@@ -215,20 +215,31 @@ fn show_bundle(args: &Common, bundle: &Bundle) -> Result<(), Failure> {
 fn write_beside(args: &Common, plan: &Plan, finished: &FinishedRun) -> Result<(), Failure> {
     let bundle = Bundle::open(&finished.directory).map_err(Failure::failed)?;
     write_exports(args, &bundle)?;
-    let written = systress_files(plan, &bundle)?;
-    match written.is_empty() || args.quiet || args.json {
+    let threads = systress_threads(plan, &bundle);
+    threads.iter().try_for_each(|thread| thread.write(&bundle))?;
+    match threads.is_empty() || args.quiet || args.json {
         true => Ok(()),
-        false => output::print(&systress_closing(&written, &bundle)),
+        false => output::print(&systress_closing(&threads, &bundle)),
     }
 }
 
-/// The last lines that systress prints, for who reads them: where each thread's statistics are, and
-/// how long it took.
-fn systress_closing(written: &[(String, String)], bundle: &Bundle) -> String {
-    let lines = written.iter().map(|(name, file)| format!("Statistics for {name} in '{file}'\n"));
+/// The last lines that systress prints, for who reads them: the last block of live figures, where
+/// each thread's statistics are, and how long it took.
+fn systress_closing(threads: &[SystressThread], bundle: &Bundle) -> String {
+    let rows: Vec<_> = threads.iter().map(|one| (one.file.index as usize, one.series)).collect();
+    let load = bundle.phases.last().and_then(|phase| phase.meta.cpu_load.known());
+    let files = threads.iter().map(|one| {
+        let (name, file) = (plain(&one.series.meta.name), shown(&one.file.path));
+        format!("Statistics for {name} in '{file}'\n")
+    });
     let elapsed: i64 =
         bundle.phases.iter().filter_map(|phase| phase.meta.duration).map(Nanos::ns).sum();
-    format!("\n{}Total elapsed time: {:.3} s\n", lines.collect::<String>(), elapsed as f64 / 1e9)
+    format!(
+        "\n{}\n{}Total elapsed time: {:.3} s\n",
+        systress::last_block(&rows, load),
+        files.collect::<String>(),
+        elapsed as f64 / 1e9
+    )
 }
 
 fn write_exports(args: &Common, bundle: &Bundle) -> Result<(), Failure> {
@@ -249,10 +260,26 @@ fn write_export(bundle: &Bundle, format: Format, path: &Path) -> Result<(), Fail
     output::write_to(Some(path), &bytes)
 }
 
-/// The files that systress would have left, in the current directory: of which thread, and their
-/// names.
-fn systress_files(plan: &Plan, bundle: &Bundle) -> Result<Vec<(String, String)>, Failure> {
-    let mut written = Vec::new();
+/// A thread of which systress would have left a file, in the current directory.
+struct SystressThread<'a> {
+    file: &'a SystressFile,
+    series: &'a Series,
+}
+
+impl SystressThread<'_> {
+    fn write(&self, bundle: &Bundle) -> Result<(), Failure> {
+        let layout = match self.file.format {
+            SystressFormat::Csv => Layout::Csv,
+            SystressFormat::Txt => Layout::Txt,
+        };
+        let (index, mut bytes) = (self.file.index as usize, Vec::new());
+        systress::write_series(index, self.series, bundle.timebase(), layout, &mut bytes)?;
+        output::write_to(Some(&self.file.path), &bytes)
+    }
+}
+
+fn systress_threads<'a>(plan: &'a Plan, bundle: &'a Bundle) -> Vec<SystressThread<'a>> {
+    let mut threads = Vec::new();
     for (planned, measured) in plan.phases.iter().zip(&bundle.phases) {
         let wanted = planned
             .measures
@@ -260,23 +287,10 @@ fn systress_files(plan: &Plan, bundle: &Bundle) -> Result<Vec<(String, String)>,
             .flat_map(|m| m.threads.iter().map(move |t| (t, m.systress.as_ref())));
         for (thread, file) in wanted {
             let series = measured.series.iter().find(|series| series.meta.name == thread.name);
-            if let (Some(file), Some(series)) = (file, series) {
-                let layout = match file.format {
-                    SystressFormat::Csv => Layout::Csv,
-                    SystressFormat::Txt => Layout::Txt,
-                };
-                let mut bytes = Vec::new();
-                systress::write_series(
-                    file.index as usize,
-                    series,
-                    bundle.timebase(),
-                    layout,
-                    &mut bytes,
-                )?;
-                output::write_to(Some(&file.path), &bytes)?;
-                written.push((plain(&thread.name), shown(&file.path)));
-            }
+            threads.extend(
+                Option::zip(file, series).map(|(file, series)| SystressThread { file, series }),
+            );
         }
     }
-    Ok(written)
+    threads
 }

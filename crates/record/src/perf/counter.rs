@@ -23,6 +23,8 @@ pub enum Whom {
     Programs,
     /// Those of another thread.
     Thread(i32),
+    /// Those of another thread and of all threads and processes that it starts from now on.
+    ThreadAndChildren(i32),
     /// Everybody's on a CPU.
     Cpu(u32),
 }
@@ -146,7 +148,7 @@ impl Counter {
         leader: Option<&Counter>,
     ) -> io::Result<Counter> {
         let whose = match whom {
-            Whom::ThisThreadAndChildren => attr::INHERIT,
+            Whom::ThisThreadAndChildren | Whom::ThreadAndChildren(_) => attr::INHERIT,
             Whom::Programs => attr::INHERIT | attr::ENABLE_ON_EXEC,
             _ => 0,
         };
@@ -165,7 +167,7 @@ impl Counter {
         };
         let (pid, cpu) = match whom {
             Whom::ThisThread | Whom::ThisThreadAndChildren | Whom::Programs => (0, -1),
-            Whom::Thread(tid) => (tid, -1),
+            Whom::Thread(tid) | Whom::ThreadAndChildren(tid) => (tid, -1),
             Whom::Cpu(cpu) => (-1, cpu as libc::c_int),
         };
         let fd = attr::open(attr, pid, cpu, leader.map(Counter::fd))?;

@@ -8,6 +8,8 @@ mod copies;
 #[cfg(feature = "lines")]
 mod debug;
 #[cfg(feature = "lines")]
+mod list;
+#[cfg(feature = "lines")]
 mod places;
 #[cfg(feature = "lines")]
 mod search;
@@ -20,7 +22,9 @@ pub use places::lines_at;
 pub use spec::LineSpec;
 
 use super::{Site, SymbolError};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 /// The most places that one line may have: each costs a probe.
 pub const PLACES_MAX: usize = 4_096;
@@ -43,6 +47,50 @@ pub struct LinePlace {
     pub offset: u64,
     /// What a probe on it costs.
     pub site: Site,
+}
+
+/// Which lines are listed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum WhichLines {
+    /// All of the file.
+    All,
+    /// Those of a source file: its name, the end of its path, or its path.
+    Source(String),
+    /// Those with code at these offsets in the file.
+    Code(Vec<Range<u64>>),
+}
+
+/// The lines of a source file that have code.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SourceLines {
+    /// The program or library.
+    pub object: PathBuf,
+    /// The path of the source file, as it was compiled.
+    pub file: String,
+    /// Each line, with how many copies the compiler made of it: each takes a probe.
+    pub lines: BTreeMap<u64, usize>,
+}
+
+/// The lines of a program or library at which a probe can be. The inner error is why nothing is
+/// known of them.
+///
+/// # Errors
+/// A file that cannot be read.
+#[cfg(feature = "lines")]
+pub fn list_lines(
+    path: &Path,
+    which: &WhichLines,
+) -> Result<Result<Vec<SourceLines>, String>, SymbolError> {
+    list::of_file(path, which)
+}
+
+/// This program was built without what reads debug information.
+#[cfg(not(feature = "lines"))]
+pub fn list_lines(
+    _: &Path,
+    _: &WhichLines,
+) -> Result<Result<Vec<SourceLines>, String>, SymbolError> {
+    Ok(Err(WITHOUT_LINES.to_owned()))
 }
 
 /// Finds the code of every line among these files, the program first: in the first of them that has
@@ -79,7 +127,7 @@ pub fn resolve_lines(specs: &[LineSpec], _: &[PathBuf]) -> Result<Vec<Line>, Vec
 /// This program was built without what reads debug information.
 #[cfg(not(feature = "lines"))]
 pub fn lines_at(
-    _: &std::path::Path,
+    _: &Path,
     _: &[u8],
     _: &[u64],
 ) -> Result<std::collections::HashMap<u64, String>, String> {

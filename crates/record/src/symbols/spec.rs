@@ -52,7 +52,7 @@ impl Spec {
     }
 
     /// Whether this file is meant. `libc` means `libc.so.6` as well as `libc-2.31.so`.
-    pub(super) fn is_in(&self, file: &Path) -> bool {
+    pub fn is_in(&self, file: &Path) -> bool {
         if let Some(path) = &self.path {
             return file == path;
         }

@@ -6,9 +6,10 @@
 //! reads them by `index 0`, `index 1`, ….
 
 use super::{full_name, micros};
+use punctual_bundle::load::CpuLoad;
 use punctual_bundle::state::State;
 use punctual_bundle::{Bundle, Series, SeriesMeta, Timebase};
-use punctual_core::Nanos;
+use punctual_core::{Nanos, Sample};
 use std::io::{self, Write};
 
 /// How columns are set apart.
@@ -38,6 +39,47 @@ const COLUMNS: [&str; 11] = [
 pub fn file_name(index: usize, layout: Layout) -> String {
     let ending = if layout == Layout::Csv { "csv" } else { "txt" };
     format!("timer_thread{index:02}.{ending}")
+}
+
+/// The last block that systress shows while it runs: a line for each thread with its index, in
+/// whole µs, and the load of the CPUs where it was measured, over the whole phase here.
+pub fn last_block(threads: &[(usize, &Series)], load: Option<&CpuLoad>) -> String {
+    const LIVE: [&str; 7] = ["Index", "TID", "Samples", "L_min", "L_max", "L_cur", "L_avg"];
+    let line = |cells: [String; 7]| {
+        cells.iter().map(|cell| format!(" {cell:>10}")).collect::<String>() + "\n"
+    };
+    let mut text = line(LIVE.map(str::to_owned));
+    for (index, series) in threads {
+        let data = &series.state.data;
+        let last = series.log().ok().and_then(|log| log.samples.last().map(Sample::latency));
+        let mean = data.mean().map(|ns| Nanos(ns.round() as i64));
+        text += &line([
+            index.to_string(),
+            cell(series.meta.tid.map(|tid| tid.to_string())),
+            data.count().to_string(),
+            whole(data.min),
+            whole(data.max),
+            whole(last),
+            whole(mean),
+        ]);
+    }
+    if let Some(load) = load {
+        for (cpu, shares) in &load.cpus {
+            text += &format!("CPU#{cpu} : {:.1}%\n", shares.busy * 100.0);
+        }
+        text += &format!("CPU : {:.1}%\n", load.all.busy * 100.0);
+    }
+    text
+}
+
+/// `-` without a value.
+fn cell(value: Option<String>) -> String {
+    value.unwrap_or_else(|| "-".to_owned())
+}
+
+/// In whole µs.
+fn whole(latency: Option<Nanos>) -> String {
+    cell(latency.map(|latency| latency.ns().div_euclid(1_000).to_string()))
 }
 
 /// Every series in one stream.
@@ -107,10 +149,6 @@ pub fn write_series(
 /// The cells of the summary row; `-` without a value.
 fn summary(index: usize, meta: &SeriesMeta, state: &State, bins: &[(u64, u64)]) -> Vec<String> {
     let data = &state.data;
-    let cell = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-    let whole = |latency: Option<Nanos>| {
-        cell(latency.map(|latency| latency.ns().div_euclid(1_000).to_string()))
-    };
     let inside = Inside::of(bins);
     // Commas would be columns.
     let modes = inside.modes.iter().map(u64::to_string).collect::<Vec<_>>().join("/");

@@ -44,11 +44,11 @@ pub struct Drawing {
 }
 
 #[derive(Serialize)]
-struct Area {
-    left: f64,
-    right: f64,
-    top: f64,
-    bottom: f64,
+pub(super) struct Area {
+    pub(super) left: f64,
+    pub(super) right: f64,
+    pub(super) top: f64,
+    pub(super) bottom: f64,
 }
 
 #[derive(Serialize)]
@@ -63,13 +63,13 @@ struct PathOf {
 }
 
 #[derive(Serialize)]
-struct Tick {
-    at: f64,
-    label: String,
+pub(super) struct Tick {
+    pub(super) at: f64,
+    pub(super) label: String,
 }
 
-/// The latency axis.
-struct Axis {
+/// An axis, most often of latencies.
+pub(super) struct Axis {
     log: bool,
     from: f64,
     to: f64,
@@ -85,8 +85,18 @@ impl Axis {
         Axis { log: scale.log, from, to: (scale.max as f64 * 1.02).max(from * 1.1 + 1.0) }
     }
 
+    /// A linear axis from 0 to a little beyond this.
+    pub(super) fn from_zero(largest: f64) -> Axis {
+        Axis { log: false, from: 0.0, to: (largest * 1.02).max(1.0) }
+    }
+
+    /// Where it ends.
+    pub(super) fn end(&self) -> f64 {
+        self.to
+    }
+
     /// The share of the axis at a latency, 0 to 1.
-    fn share(&self, ns: f64) -> f64 {
+    pub(super) fn share(&self, ns: f64) -> f64 {
         let share = if self.log {
             (ns.max(self.from) / self.from).ln() / (self.to / self.from).ln()
         } else {
@@ -95,7 +105,7 @@ impl Axis {
         share.clamp(0.0, 1.0)
     }
 
-    fn ticks(&self) -> Vec<f64> {
+    pub(super) fn ticks(&self) -> Vec<f64> {
         if self.log {
             let decades = (self.to / self.from).log10();
             let steps: &[f64] = if decades < 2.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };

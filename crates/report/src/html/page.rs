@@ -9,7 +9,8 @@ use super::scale::Scale;
 use super::table::Table;
 use super::{
     HtmlError, ReportInput, Size, account, breakdown, calibration, cycle, documents, drawing,
-    environment, exact, facts, figures, header, loads, notes, published, text, warnings, worst,
+    environment, exact, facts, figures, header, loads, notes, published, scatter, text, warnings,
+    worst,
 };
 use crate::tables::checks::{self, Rule};
 use base64::prelude::{BASE64_STANDARD, Engine};
@@ -43,7 +44,7 @@ const SCRIPT: [&str; 5] = [
     include_str!("assets/account.js"),
     include_str!("assets/main.js"),
 ];
-const TEMPLATES: [(&str, &str); 15] = [
+const TEMPLATES: [(&str, &str); 16] = [
     ("head.html", include_str!("assets/head.html")),
     ("findings.html", include_str!("assets/findings.html")),
     ("page.html", include_str!("assets/page.html")),
@@ -54,6 +55,7 @@ const TEMPLATES: [(&str, &str); 15] = [
     ("cycle.html", include_str!("assets/cycle.html")),
     ("exact.html", include_str!("assets/exact.html")),
     ("drawing.html", include_str!("assets/drawing.html")),
+    ("scatter.html", include_str!("assets/scatter.html")),
     ("recording.html", include_str!("assets/recording.html")),
     ("tail.html", include_str!("assets/tail.html")),
     ("comparison.html", include_str!("assets/comparison.html")),
@@ -91,6 +93,7 @@ struct Page {
     loads: Option<Table>,
     published: Vec<Table>,
     notes: Vec<Table>,
+    scatters: Vec<scatter::Scatter>,
     environment: environment::Environment,
     checks: Vec<(String, Table)>,
     documents: Vec<documents::Document>,
@@ -194,6 +197,7 @@ pub fn render(
         loads: loads::commands(inputs, content),
         published: published::tables(inputs, &content.labels),
         notes: notes::tables(inputs, &content.labels),
+        scatters: scatter::drawings(inputs, &content.labels),
         environment: environment::environment(inputs, &content.labels),
         checks: check_tables(inputs, content),
         documents: documents::documents(inputs, &content.labels, size.text, size.documents),

@@ -1,4 +1,4 @@
-//! What was counted while a command ran.
+//! What was counted of a command or a process.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
@@ -12,12 +12,14 @@ use punctual_core::{Fact, Nanos};
 pub fn counts(counts: &Counts, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
     let command = counts.command.join(" ");
-    out.heading(&format!("counts of {}", format::clipped(&command, 70, options.ascii)));
+    let process = counts.pid.map_or(String::new(), |pid| format!("process {pid}: "));
+    out.heading(&format!("counts of {process}{}", format::clipped(&command, 70, options.ascii)));
     let columns = vec![
         Column::text("event", 0),
         Column::figures("count", 0),
-        Column::figures("per CPU second", 1),
-        Column::text("share", 2),
+        Column::figures("per second", 0),
+        Column::figures("per CPU second", 2),
+        Column::text("share", 1),
         Column::text("note", 3),
     ];
     let rows = counts.counts.iter().map(row);
@@ -43,13 +45,14 @@ fn row(one: &Count) -> Vec<Cell> {
         Fact::Known(count) => Cell::count(*count),
         _ => Cell::text("unavailable").tone(Tone::Uncertain),
     };
-    let rate = one.per_cpu_second;
+    let each = |rate: Option<f64>| {
+        rate.map_or_else(Cell::default, |rate| Cell::figure(rate, self::rate(rate)))
+    };
     vec![
         Cell::text(&one.name),
         count,
-        rate.map_or_else(Cell::default, |per_second| {
-            Cell::figure(per_second, self::rate(per_second))
-        }),
+        each(one.per_second),
+        each(one.per_cpu_second),
         Cell::text(count_share(one)),
         Cell::text(count_note(one)),
     ]
@@ -74,8 +77,12 @@ pub fn count_note(one: &Count) -> String {
     if one.user_only {
         notes.push("user mode only".to_owned());
     }
-    if one.source == CountSource::Wait4 && one.count.known().is_some() {
-        notes.push("from wait4(2)".to_owned());
+    if one.count.known().is_some() {
+        match one.source {
+            CountSource::PerfEvent => {}
+            CountSource::Wait4 => notes.push("from wait4(2)".to_owned()),
+            CountSource::Proc => notes.push("from /proc".to_owned()),
+        }
     }
     notes.join(", ")
 }
@@ -88,14 +95,67 @@ fn times(counts: &Counts) -> String {
     let cpu = counts.cpu;
     let share = cpu.total.0 as f64 / counts.wall.0.max(1) as f64;
     format!(
-        "wall time {}; CPU time {} ({} of one CPU): user {}, system {}; exit code {}",
+        "wall time {}; CPU time {} ({} of one CPU): user {}, system {}{}",
         time(counts.wall),
         time(cpu.total),
         format::percent(share),
         time(cpu.user),
         time(cpu.system),
-        counts.exit_code
+        counts.exit_code.map_or(String::new(), |code| format!("; exit code {code}"))
     )
+}
+
+/// A count of an interval.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LiveCount {
+    /// What was counted.
+    pub name: String,
+    /// How many a second; of a time, ns a second. `None` where its counter could not be read.
+    pub per_second: Option<f64>,
+    /// Whether it is a time.
+    pub is_time: bool,
+}
+
+/// The heading of [`live_counts_line`]s.
+pub fn live_counts_header(counts: &[LiveCount], width: Option<usize>) -> String {
+    let cells = fitting(counts, width).iter().map(|one| {
+        let room = room(one);
+        format!("  {:>room$}", one.name)
+    });
+    format!("{:>9}{}  (a second)", "time", cells.collect::<String>())
+}
+
+/// One interval: its end, and how many there were for each second of it. The first counts, as many
+/// as fit into the width; without one, all.
+pub fn live_counts_line(end: Nanos, counts: &[LiveCount], width: Option<usize>) -> String {
+    let cells = fitting(counts, width).iter().map(|one| {
+        let room = room(one);
+        let text = match one.per_second {
+            Some(share) if one.is_time => format::percent(share / 1e9),
+            Some(per_second) => rate(per_second),
+            None => "-".to_owned(),
+        };
+        format!("  {text:>room$}")
+    });
+    format!("{:>7.1} s{}", end.0 as f64 / 1e9, cells.collect::<String>())
+}
+
+fn room(one: &LiveCount) -> usize {
+    one.name.chars().count().max(11)
+}
+
+/// The first counts that fit beside the time and the unit: at least one.
+fn fitting(counts: &[LiveCount], width: Option<usize>) -> &[LiveCount] {
+    let Some(width) = width else { return counts };
+    let mut left = width.saturating_sub("1234567 s  (a second)".len());
+    let fit = counts.iter().take_while(|one| match left.checked_sub(room(one) + 2) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    });
+    &counts[..fit.count().max(1).min(counts.len())]
 }
 
 /// With as many digits as a comparison needs.
@@ -116,4 +176,36 @@ fn reasons(counts: &[Count]) -> Vec<(Vec<String>, String)> {
         }
     }
     reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_a_line_and_a_pipe_has_no_width() {
+        let one = |name: &str, per_second| LiveCount {
+            name: name.to_owned(),
+            per_second,
+            is_time: name == "task-clock",
+        };
+        let counts = [
+            one("context-switches", Some(12_345.6)),
+            one("page-faults", Some(0.5)),
+            one("task-clock", Some(5e8)),
+            one("signals", None),
+        ];
+        let both = |width| {
+            let header = live_counts_header(&counts, width);
+            header + "\n" + &live_counts_line(Nanos(1_500_000_000), &counts, width)
+        };
+        let whole = [
+            "     time  context-switches  page-faults   task-clock      signals  (a second)",
+            "    1.5 s            12,346          0.5       50.0 %            -",
+        ];
+        assert_eq!(both(None), whole.join("\n"));
+        assert!(both(Some(40)).lines().all(|line| line.len() <= 40), "{}", both(Some(40)));
+        assert!(both(Some(40)).contains("12,346") && !both(Some(40)).contains("page-faults"));
+        assert!(both(Some(1)).contains("12,346"), "the first is always there");
+    }
 }

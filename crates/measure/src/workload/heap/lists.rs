@@ -119,7 +119,7 @@ impl Lists {
         {
             let title = "rank correlation of a list's bytes and the pages in which its nodes lie \
                          (1: pages follow bytes)";
-            figures.push(Figure::new("bytes-pages-correlation", title, r, "ratio").of(count));
+            figures.push(correlated("bytes-pages-correlation", title, r, count));
         }
         let own: Vec<Round> = rounds.iter().filter(|round| round.own.is_some()).copied().collect();
         let of_own = |value: fn(&Own) -> i64| {
@@ -129,21 +129,17 @@ impl Lists {
         if let Some(r) = of_own(|own| own.faults as i64) {
             let title = "rank correlation of a list's pages and its page faults (getrusage(2)) \
                          (1: each takes new pages)";
-            figures.push(
-                Figure::new("pages-faults-correlation", title, r, "ratio").of(own.len() as u64),
-            );
+            figures.push(correlated("pages-faults-correlation", title, r, own.len() as u64));
         }
         if let Some(r) = of_own(|own| own.cpu_time) {
             let title = "rank correlation of a list's pages and the CPU time of its program, \
                          which excludes other tasks";
-            figures.push(
-                Figure::new("pages-cpu-time-correlation", title, r, "ratio").of(own.len() as u64),
-            );
+            figures.push(correlated("pages-cpu-time-correlation", title, r, own.len() as u64));
         }
         if let Some(r) = correlation(rounds, |round| round.pages as i64, Round::time) {
             let title = "rank correlation of a list's pages and the time of its malloc and touch \
                          (1: time follows pages)";
-            figures.push(Figure::new("pages-time-correlation", title, r, "ratio").of(count));
+            figures.push(correlated("pages-time-correlation", title, r, count));
         }
         let title = "cost of a page, last quarter of the lists to the first (1: it does not grow)";
         figures.push(
@@ -157,6 +153,15 @@ impl Lists {
         );
         figures
     }
+}
+
+/// A rank correlation of so many lists, with the interval of Fisher's transformation (Fieller,
+/// Hartley and Pearson, "Tests for rank correlation coefficients I", Biometrika 44, 1957).
+fn correlated(name: &str, title: &str, r: f64, lists: u64) -> Figure {
+    let error = 1.96 * (1.06 / (lists.max(4) as f64 - 3.0)).sqrt();
+    let z = r.clamp(-1.0, 1.0).atanh();
+    let (low, high) = ((z - error).tanh(), (z + error).tanh());
+    Figure::new(name, title, r, "ratio").of(lists).within(low, high)
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -206,6 +211,16 @@ mod tests {
             correlation(&[Round::default(); 9], |round| round.pages as i64, Round::time),
             None
         );
+    }
+
+    #[test]
+    fn a_correlation_has_the_interval_of_its_number_of_lists() {
+        let of = |r, lists| correlated("r", "", r, lists).interval.unwrap();
+        // 1.96 √(1.06 / 100) = 0.2018; tanh(0.5493 ∓ 0.2018).
+        let [low, high] = of(0.5, 103);
+        assert!((low - 0.334).abs() < 0.001 && (high - 0.636).abs() < 0.001, "{low} {high}");
+        assert_eq!(of(1.0, 8), [1.0, 1.0]);
+        assert!(of(0.9, 1_000)[0] > of(0.9, 10)[0]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The connection: a server in a thread of its own that answers each request with a message, and
 //! the client's end of it.
 
-use punctual_core::{Cell, Column, Table};
-use punctual_plan::kinds::{NetioPlan, Transport};
+use punctual_core::{Cell, Column, Policy, Priority, Table};
+use punctual_plan::kinds::{NetioPlan, RequestAt, Transport};
 use punctual_sys::attributes::{self, Scheduling};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -44,6 +44,8 @@ pub struct Line {
     pub number: u64,
     addresses: [String; 2],
     ended: Arc<AtomicBool>,
+    /// Whether the server has SCHED_FIFO.
+    is_real_time: Arc<AtomicBool>,
     server: Option<JoinHandle<u64>>,
 }
 
@@ -80,10 +82,20 @@ impl Line {
             answer: pattern(plan.message.get() as usize),
             ended: Arc::clone(&ended),
         };
+        let is_real_time = Arc::new(AtomicBool::new(false));
+        let (has_begun, ahead) = (Arc::clone(&is_real_time), plan.request == RequestAt::Last);
         let body = move || {
-            // It may have the caller's real-time policy; to give that up needs no right.
-            let _ =
-                attributes::set_scheduling(0, &Scheduling::new(punctual_core::Policy::Other, None));
+            let set = |policy, priority| {
+                attributes::set_scheduling(0, &Scheduling::new(policy, priority)).is_ok()
+            };
+            // What is requested ahead is to be there, whatever else runs: above all that has
+            // time-sharing, below all that is real-time.
+            if ahead && set(Policy::Fifo, Priority::new(1)) {
+                has_begun.store(true, Ordering::Release);
+            } else {
+                // It may have the caller's real-time policy; to give that up needs no right.
+                set(Policy::Other, None);
+            }
             server.serve()
         };
         let server = Builder::new()
@@ -101,6 +113,7 @@ impl Line {
             number: 0,
             addresses,
             ended,
+            is_real_time,
             server,
         })
     }
@@ -196,9 +209,13 @@ impl Line {
         let columns = [("transport", ""), ("task", ""), ("server", ""), ("message", "bytes")];
         Table {
             name: "connection".to_owned(),
-            title: "The connection; the server is a thread of punctual, with time-sharing \
-                    scheduling"
-                .to_owned(),
+            title: format!(
+                "The connection; the server is a thread of punctual, with {}",
+                match self.is_real_time.load(Ordering::Acquire) {
+                    true => "SCHED_FIFO 1",
+                    false => "time-sharing scheduling",
+                }
+            ),
             columns: columns.map(|(name, unit)| Column::new(name, unit)).into(),
             rows: vec![row],
         }

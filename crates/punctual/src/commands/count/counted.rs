@@ -1,52 +1,139 @@
-//! Counters of a command, from being opened to being read.
+//! Counters of a command or a process, from being opened to being read.
 
+use super::process::Process;
 use super::wanted::Wanted;
 use punctual_bundle::{Count, CountSource};
-use punctual_core::Fact;
-use punctual_record::perf::{Counter, Whom};
+use punctual_core::{Fact, PerfEvent};
+use punctual_record::perf::{Counter, Reading, Total, Whom};
 use punctual_session::counted;
 use punctual_sys::children::Used;
 
-/// What is wanted, with its counter or the reason why there is none.
-pub struct Counters(Vec<(Wanted, Option<Result<Counter, String>>)>);
+/// What is wanted, with its counters or the reason why there are none.
+pub struct Counters(Vec<(Wanted, Option<Opened>)>);
+
+/// A counter for each thread, or why there is none.
+type Opened = Result<Vec<Counter>, String>;
+
+/// What the kernel counts without perf events.
+pub enum Beside<'a> {
+    /// Of a command that has ended.
+    Wait4(&'a Used),
+    /// Of a process.
+    Proc(&'a Process),
+}
 
 impl Counters {
     /// For the next programs that this thread starts.
     pub fn open(wanted: Vec<Wanted>) -> Counters {
+        Counters::of(wanted, |event| Counter::of(event, Whom::Programs).map(|one| vec![one]))
+    }
+
+    /// For the threads of a process and all that they start from now on.
+    pub fn attach(wanted: Vec<Wanted>, process: &Process) -> Counters {
+        let counters = Counters::of(wanted, |event| {
+            let mut opened = Vec::new();
+            for thread in process.threads() {
+                match Counter::of(event, Whom::ThreadAndChildren(thread)) {
+                    Ok(counter) => opened.push(counter),
+                    Err(why) if process.has(thread) => return Err(why),
+                    // It has ended since they were listed.
+                    Err(_) => {}
+                }
+            }
+            Ok(opened)
+        });
+        counters
+            .0
+            .iter()
+            .filter_map(|(_, opened)| opened.as_ref()?.as_ref().ok())
+            .flatten()
+            .for_each(Counter::enable);
+        counters
+    }
+
+    fn of(wanted: Vec<Wanted>, open: impl Fn(&PerfEvent) -> Opened) -> Counters {
         let open = |one: Wanted| {
-            let counter = one.event.as_ref().map(|event| Counter::of(event, Whom::Programs));
-            (one, counter)
+            let counters = one.event.as_ref().map(&open);
+            (one, counters)
         };
         Counters(wanted.into_iter().map(open).collect())
     }
 
-    /// What they hold, with what wait4(2) knows beside.
-    pub fn read(&self, used: &Used) -> Vec<Count> {
-        self.0.iter().map(|(wanted, counter)| count(wanted, counter.as_ref(), used)).collect()
+    /// What is counted, with what its counters hold now; without those that there are none of.
+    pub fn now(&self) -> impl Iterator<Item = (&Wanted, Option<u64>)> {
+        self.0.iter().filter_map(|(wanted, counters)| {
+            let counters = counters.as_ref()?.as_ref().ok()?;
+            Some((wanted, total(counters).ok().map(|total| total.reading.scaled().unwrap_or(0))))
+        })
+    }
+
+    /// What they hold, with what the kernel counts beside.
+    pub fn read(&self, beside: &Beside) -> Vec<Count> {
+        self.0.iter().map(|(wanted, counters)| count(wanted, counters.as_ref(), beside)).collect()
     }
 }
 
-fn count(wanted: &Wanted, counter: Option<&Result<Counter, String>>, used: &Used) -> Count {
-    let mut count = match (&wanted.event, counter) {
-        (Some(event), Some(counter)) => {
-            counted::count(event, &counter.as_ref().map_err(String::clone).and_then(Counter::total))
+/// The sum over threads.
+fn total(counters: &[Counter]) -> Result<Total, String> {
+    let nothing = Total { reading: Reading::default(), user_only: false };
+    counters.iter().try_fold(nothing, |sum, counter| {
+        let Total { reading, user_only } = counter.total()?;
+        Ok(Total {
+            reading: Reading {
+                value: sum.reading.value.saturating_add(reading.value),
+                enabled: sum.reading.enabled + reading.enabled,
+                running: sum.reading.running + reading.running,
+            },
+            user_only: sum.user_only || user_only,
+        })
+    })
+}
+
+fn count(wanted: &Wanted, counters: Option<&Opened>, beside: &Beside) -> Count {
+    let mut count = match (&wanted.event, counters) {
+        (Some(event), Some(counters)) => {
+            let total = counters.as_ref().map_err(String::clone).and_then(|all| total(all));
+            let mut count = counted::count(event, &total);
+            // Of threads that did not run while they were counted.
+            if let (Ok(total), Beside::Proc(_)) = (&total, beside)
+                && total.reading == Reading::default()
+            {
+                count.count = Fact::Known(0);
+            }
+            count
         }
         _ => Count::new(&wanted.name, CountSource::PerfEvent, Fact::NotAsked),
     };
     wanted.name.clone_into(&mut count.name);
     // Seen once in thousands: a tracepoint that others switch off and on at the same time stays
     // off. No program ends without a system call.
-    if wanted.name == "system-calls" && count.count == Fact::Known(0) {
+    if wanted.name == "system-calls"
+        && count.count == Fact::Known(0)
+        && matches!(beside, Beside::Wait4(_))
+    {
         let why = "its tracepoint was disabled by another process at the same time";
         count.count = Fact::Unavailable(why.to_owned());
     }
-    if count.count.known().is_none()
-        && let Some(known) = from_wait4(&wanted.name, used)
-    {
-        count =
-            Count { source: CountSource::Wait4, count: Fact::Known(known), event: None, ..count };
+    if count.count.known().is_some() {
+        return count;
     }
-    count
+    match beside {
+        Beside::Wait4(used) => match from_wait4(&wanted.name, used) {
+            Some(known) => Count {
+                source: CountSource::Wait4,
+                count: Fact::Known(known),
+                event: None,
+                ..count
+            },
+            None => count,
+        },
+        Beside::Proc(process) => match process.switches(&wanted.name) {
+            Some(switches) => {
+                Count { source: CountSource::Proc, count: switches, event: None, ..count }
+            }
+            None => count,
+        },
+    }
 }
 
 /// What the kernel counts of every process.

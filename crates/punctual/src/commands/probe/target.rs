@@ -107,6 +107,15 @@ impl Process {
         }
     }
 
+    /// The process whose calls are timed, if it is one.
+    pub fn pid(&self) -> Option<u32> {
+        match self {
+            Process::Gated { gated, .. } => Some(gated.pid),
+            Process::Running(pid) => Some(*pid),
+            Process::Everyone => None,
+        }
+    }
+
     /// Lets the command begin; `None` where there is none.
     pub fn release(self) -> Result<Option<Command>, Failure> {
         match self {

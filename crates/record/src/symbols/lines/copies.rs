@@ -9,7 +9,7 @@
 use super::budget::Budget;
 use super::debug::Slice;
 use gimli::constants::{DW_TAG_inlined_subroutine, DW_TAG_subprogram};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What code belongs to: the innermost function, inlined or not, and the part of the function
 /// around it.
@@ -28,6 +28,39 @@ pub fn first_of_each(
 ) -> gimli::Result<Vec<u64>> {
     addresses.sort_unstable();
     addresses.dedup();
+    let owners = owners(dwarf, unit, &addresses, budget)?;
+    let mut first = BTreeMap::new();
+    for (owner, address) in owners.into_iter().zip(addresses) {
+        first.entry(owner).or_insert(address);
+    }
+    Ok(first.into_values().collect())
+}
+
+/// How many copies each line has, of addresses with their lines.
+pub fn of_each<Line: Copy + Ord>(
+    dwarf: &gimli::Dwarf<Slice>,
+    unit: &gimli::Unit<Slice>,
+    rows: &BTreeSet<(u64, Line)>,
+    budget: &mut Budget,
+) -> gimli::Result<BTreeMap<Line, usize>> {
+    let mut addresses: Vec<u64> = rows.iter().map(|(address, _)| *address).collect();
+    addresses.dedup();
+    let owners = owners(dwarf, unit, &addresses, budget)?;
+    let of = |address| addresses.binary_search(address).ok().and_then(|place| owners.get(place));
+    let copies: BTreeSet<(Line, Owner)> =
+        rows.iter().filter_map(|(address, line)| Some((*line, *of(address)?))).collect();
+    let mut counts = BTreeMap::new();
+    copies.into_iter().for_each(|(line, _)| *counts.entry(line).or_default() += 1);
+    Ok(counts)
+}
+
+/// What the code at each of these addresses, ascending, belongs to.
+fn owners(
+    dwarf: &gimli::Dwarf<Slice>,
+    unit: &gimli::Unit<Slice>,
+    addresses: &[u64],
+    budget: &mut Budget,
+) -> gimli::Result<Vec<Owner>> {
     let mut owners = vec![Owner::default(); addresses.len()];
     let mut entries = unit.entries();
     while let Some(entry) = entries.next_dfs()? {
@@ -53,9 +86,5 @@ pub fn first_of_each(
             }
         }
     }
-    let mut first = BTreeMap::new();
-    for (owner, address) in owners.into_iter().zip(addresses) {
-        first.entry(owner).or_insert(address);
-    }
-    Ok(first.into_values().collect())
+    Ok(owners)
 }

@@ -107,6 +107,27 @@ struct OfFile {
 
 /// What this program or library says of the line; the inner error is why it says nothing.
 fn of_file(path: &Path, spec: &LineSpec) -> Result<Result<OfFile, String>, SymbolError> {
+    let found = with_dwarf(path, |dwarf, code| {
+        let found = search(dwarf, spec, code)?;
+        let places: Vec<LinePlace> =
+            found.addresses.iter().filter_map(|address| place(code, *address)).collect();
+        Ok(OfFile { found, places })
+    })?;
+    let Ok(mut answer) = found else { return Ok(found) };
+    answer.places.sort_unstable_by_key(|place| place.offset);
+    answer.places.dedup();
+    if answer.places.len() > PLACES_MAX {
+        return Err(SymbolError::TooMany { spec: spec.text.clone(), found: answer.places.len() });
+    }
+    Ok(Ok(answer))
+}
+
+/// Reads the debug information of a file, its own or the one that was separated from it; the inner
+/// error is why there is none.
+pub(super) fn with_dwarf<T>(
+    path: &Path,
+    read_dwarf: impl FnOnce(&Dwarf, &Code) -> gimli::Result<T>,
+) -> Result<Result<T, String>, SymbolError> {
     let malformed = |why: String| SymbolError::Malformed { path: path.to_owned(), why };
     let data = read(path)?;
     let broken = |why: elf::ParseError| malformed(format!("a broken ELF file: {why}"));
@@ -126,16 +147,9 @@ fn of_file(path: &Path, spec: &LineSpec) -> Result<Result<OfFile, String>, Symbo
     };
     let debug = debug.map_err(broken)?;
     let sections = Sections::of(&debug).map_err(malformed)?;
-    let found = search(&sections.dwarf(), spec, &code)
+    let found = read_dwarf(&sections.dwarf(), &code)
         .map_err(|why| malformed(format!("debug information that cannot be read: {why}")))?;
-    let mut places: Vec<LinePlace> =
-        found.addresses.iter().filter_map(|address| place(&code, *address)).collect();
-    places.sort_unstable_by_key(|place| place.offset);
-    places.dedup();
-    if places.len() > PLACES_MAX {
-        return Err(SymbolError::TooMany { spec: spec.text.clone(), found: places.len() });
-    }
-    Ok(Ok(OfFile { found, places }))
+    Ok(Ok(found))
 }
 
 /// Where the probe goes. Linux 6.18 makes a call of a five-byte nop, which overwrites what lies
@@ -234,25 +248,39 @@ fn meant_files(
     answer: &mut Answer,
     budget: &mut Budget,
 ) -> gimli::Result<BTreeSet<u64>> {
+    let mut meant = BTreeSet::new();
+    for (number, path) in source_files(dwarf, unit, header, budget)? {
+        if source::is_meant(&spec.file, &path) {
+            meant.insert(number);
+        }
+        if answer.sources.len() < NAMES_MAX {
+            answer.sources.insert(source::base(&path).to_owned());
+        }
+    }
+    Ok(meant)
+}
+
+/// The source files of a unit, with the numbers by which rows mean them.
+pub(super) fn source_files(
+    dwarf: &Dwarf,
+    unit: &gimli::Unit<Slice>,
+    header: &LineProgramHeader<Slice>,
+    budget: &mut Budget,
+) -> gimli::Result<Vec<(u64, String)>> {
     let text = |value: AttributeValue<Slice>| {
         let bytes = dwarf.attr_string(unit, value).ok()?;
         Some(bytes.to_string_lossy().into_owned())
     };
     let compiled_in =
         unit.comp_dir.map(|directory| directory.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut meant = BTreeSet::new();
+    let mut files = Vec::new();
     // Numbers begin at 0 from DWARF 5 on, at 1 before.
     for number in 0..=header.file_names().len() as u64 {
         budget.spend()?;
         let Some(file) = header.file(number) else { continue };
         let Some(name) = text(file.path_name()) else { continue };
         let directory = file.directory(header).and_then(text).unwrap_or_default();
-        if source::is_meant(&spec.file, &source::join(&[&compiled_in, &directory, &name])) {
-            meant.insert(number);
-        }
-        if answer.sources.len() < NAMES_MAX {
-            answer.sources.insert(source::base(&name).to_owned());
-        }
+        files.push((number, source::join(&[&compiled_in, &directory, &name])));
     }
-    Ok(meant)
+    Ok(files)
 }

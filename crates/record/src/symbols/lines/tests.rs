@@ -314,3 +314,29 @@ proptest! {
         let _ = LineSpec::parse(&text);
     }
 }
+
+#[test]
+fn the_lines_that_are_listed_are_those_that_can_be_probed() {
+    let Some(built) = built(&["-g", "-O0"]) else { return };
+    let program = built.path("program");
+    let list = |which| list_lines(&program, &which).unwrap().unwrap();
+    let of_source = list(WhichLines::Source("loop.c".to_owned()));
+    let [source] = &of_source[..] else { panic!("{of_source:?}") };
+    assert_eq!((&source.object, source.file.ends_with("/loop.c")), (&program, true));
+    for line in 1..=13 {
+        let found = find(&format!("loop.c:{line}"), &program).map(|line| line.places.len());
+        assert_eq!(source.lines.get(&line).copied(), found.ok(), "line {line}: {source:?}");
+    }
+    // The function that is inlined twice.
+    assert_eq!(source.lines.get(&2), Some(&2));
+    assert!(!source.lines.contains_key(&4), "a declaration");
+    let object = Object::read(&program).unwrap();
+    let step = object.functions.iter().find(|f| f.symbol == "step").unwrap();
+    let code = std::iter::once(step.offset..step.offset + step.size).collect();
+    let of_step = list(WhichLines::Code(code));
+    let lines: Vec<u64> = of_step.iter().flat_map(|of| of.lines.keys().copied()).collect();
+    assert!([2, 5, 8].iter().all(|line| lines.contains(line)), "{lines:?}");
+    assert!(lines.iter().all(|line| *line <= 8), "those of main: {lines:?}");
+    assert!(list(WhichLines::All).contains(source));
+    assert!(list(WhichLines::Source("pool.c".to_owned())).is_empty());
+}

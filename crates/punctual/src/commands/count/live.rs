@@ -1,0 +1,61 @@
+//! A line for each interval while something is counted.
+
+use super::counted::Counters;
+use super::wanted::Wanted;
+use crate::output;
+use punctual_core::{MonotonicNs, Nanos, PerfEvent};
+use punctual_report::terminal::{LiveCount, live_counts_header, live_counts_line};
+use punctual_sys::clock;
+use std::io;
+
+/// Lines after which the heading is repeated, as of vmstat(8).
+const HEADING: u64 = 20;
+
+/// What was printed last, and when.
+pub struct Live<'c> {
+    counters: &'c Counters,
+    every: Nanos,
+    began: MonotonicNs,
+    last: MonotonicNs,
+    values: Vec<Option<u64>>,
+    lines: u64,
+}
+
+impl<'c> Live<'c> {
+    /// Intervals of this length from now on.
+    pub fn new(counters: &'c Counters, every: Nanos) -> Live<'c> {
+        let now = clock::monotonic();
+        let values = counters.now().map(|(_, value)| value).collect();
+        Live { counters, every, began: now, last: now, values, lines: 0 }
+    }
+
+    /// Prints the interval if it is over.
+    pub fn tick(&mut self) {
+        if clock::monotonic() - self.last >= self.every {
+            self.print();
+        }
+    }
+
+    fn print(&mut self) {
+        let now = clock::monotonic();
+        let seconds = (now - self.last).as_secs_f64();
+        let each = |((wanted, value), before): ((&Wanted, _), &Option<u64>)| {
+            let added =
+                Option::zip(value, *before).map(|(now, then): (u64, u64)| now.saturating_sub(then));
+            let count = LiveCount {
+                name: wanted.name.clone(),
+                per_second: added.map(|added| added as f64 / seconds),
+                is_time: wanted.event.as_ref().is_some_and(PerfEvent::is_time),
+            };
+            (count, value)
+        };
+        let (counts, values): (Vec<LiveCount>, Vec<_>) =
+            self.counters.now().zip(&self.values).map(each).unzip();
+        let width = output::terminal_size(io::stderr()).map(|(columns, _)| columns);
+        if self.lines.is_multiple_of(HEADING) {
+            output::say(&(live_counts_header(&counts, width) + "\n"));
+        }
+        output::say(&(live_counts_line(now - self.began, &counts, width) + "\n"));
+        (self.last, self.values, self.lines) = (now, values, self.lines + 1);
+    }
+}

@@ -1,0 +1,176 @@
+//! A process that runs already: its threads, its CPU time, and the switches that /proc counts.
+
+use crate::exit::Failure;
+use punctual_bundle::CpuTime;
+use punctual_core::{Fact, Nanos};
+use punctual_session::programs::is_there;
+use std::collections::BTreeMap;
+use std::fs;
+
+/// The unit of times in /proc/PID/stat: USER_HZ is 100 on every architecture that Linux has today
+/// (include/asm-generic/param.h).
+const TICK: Nanos = Nanos(10_000_000);
+
+/// The process, as it was when counting began and when it was read last.
+pub struct Process {
+    pid: u32,
+    began: Seen,
+    last: Seen,
+    /// A thread ended meanwhile, and its switches with it.
+    lost: bool,
+}
+
+#[derive(Clone, Default)]
+struct Seen {
+    /// Voluntary and involuntary switches of each thread.
+    switches: BTreeMap<i32, (u64, u64)>,
+    user: Nanos,
+    system: Nanos,
+}
+
+impl Process {
+    /// One that is there.
+    pub fn of(pid: u32) -> Result<Process, Failure> {
+        if !is_there(pid) {
+            return Err(Failure::refused(format!("there is no process {pid}")));
+        }
+        let began = Seen::now(pid).ok_or_else(|| {
+            Failure::refused(format!(
+                "there is no process {pid}: it is a thread, or cannot be read"
+            ))
+        })?;
+        Ok(Process { pid, last: began.clone(), began, lost: false })
+    }
+
+    /// Its command line, or its name where it has none.
+    pub fn command(&self) -> Vec<String> {
+        let read = |file| fs::read(format!("/proc/{}/{file}", self.pid)).unwrap_or_default();
+        let words = |bytes: Vec<u8>| -> Vec<String> {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            text.split(['\0', '\n']).filter(|w| !w.is_empty()).map(str::to_owned).collect()
+        };
+        Some(words(read("cmdline"))).filter(|line| !line.is_empty()).unwrap_or(words(read("comm")))
+    }
+
+    /// Its threads when it was read last.
+    pub fn threads(&self) -> impl Iterator<Item = i32> {
+        self.last.switches.keys().copied()
+    }
+
+    /// Whether a thread of it is still there.
+    pub fn has(&self, thread: i32) -> bool {
+        fs::exists(format!("/proc/{}/task/{thread}", self.pid)).unwrap_or(false)
+    }
+
+    /// Begins to count from what /proc has now; returns how many threads began since it was read
+    /// before.
+    pub fn begin(&mut self) -> usize {
+        let Some(now) = Seen::now(self.pid) else { return 0 };
+        let new = now.switches.keys().filter(|t| !self.began.switches.contains_key(t)).count();
+        (self.last, self.began) = (now.clone(), now);
+        new
+    }
+
+    /// Reads it again; false: it has ended.
+    pub fn update(&mut self) -> bool {
+        let now = Some(self.pid).filter(|pid| is_there(*pid)).and_then(Seen::now);
+        let Some(now) = now else {
+            self.lost = true;
+            return false;
+        };
+        self.lost |= self.last.switches.keys().any(|thread| !now.switches.contains_key(thread));
+        self.last = now;
+        true
+    }
+
+    /// Of all threads, also of those that have ended.
+    pub fn cpu(&self) -> CpuTime {
+        let (user, system) =
+            (self.last.user - self.began.user, self.last.system - self.began.system);
+        CpuTime { total: user + system, user, system }
+    }
+
+    /// Switches by this name, if it is one of theirs.
+    pub fn switches(&self, name: &str) -> Option<Fact<u64>> {
+        let which: fn(&(u64, u64)) -> u64 = match name {
+            "context-switches" => |(voluntary, involuntary)| voluntary + involuntary,
+            "voluntary-switches" => |(voluntary, _)| *voluntary,
+            "involuntary-switches" => |(_, involuntary)| *involuntary,
+            _ => return None,
+        };
+        if self.lost {
+            let why = "threads of the process have ended, and what /proc counted of them is gone";
+            return Some(Fact::Unavailable(why.to_owned()));
+        }
+        let before = |thread| self.began.switches.get(thread).map_or(0, which);
+        let each = |(thread, now)| which(now).saturating_sub(before(thread));
+        Some(Fact::Known(self.last.switches.iter().map(each).sum()))
+    }
+}
+
+impl Seen {
+    fn now(pid: u32) -> Option<Seen> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (user, system) = times(&stat)?;
+        let mut switches = BTreeMap::new();
+        for task in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+            let Some(thread) = task.file_name().to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            if let Ok(status) = fs::read_to_string(task.path().join("status")) {
+                switches.insert(thread, counted(&status));
+            }
+        }
+        Some(Seen { switches, user, system })
+    }
+}
+
+/// `utime` and `stime` of proc_pid_stat(5).
+fn times(stat: &str) -> Option<(Nanos, Nanos)> {
+    let mut fields = stat.rsplit_once(") ")?.1.split_ascii_whitespace().skip(11);
+    let mut time = || fields.next()?.parse::<i64>().ok().map(|n| Nanos(n.saturating_mul(TICK.0)));
+    Some((time()?, time()?))
+}
+
+/// The switches of proc_pid_status(5).
+fn counted(status: &str) -> (u64, u64) {
+    let of = |key: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(key));
+        line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+    };
+    (of("voluntary_ctxt_switches:"), of("nonvoluntary_ctxt_switches:"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_proc_counts_of_a_process_is_read() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194304 9 0 0 0 25 4 0 0 20 0 3 0 100 1 1";
+        assert_eq!(times(stat), Some((Nanos(250_000_000), Nanos(40_000_000))));
+        assert_eq!(times("7 (a) S 1"), None);
+        let status = "Name:\ta\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n";
+        assert_eq!(counted(status), (12, 3));
+    }
+
+    #[test]
+    fn switches_are_of_threads_that_lived_all_the_while() {
+        let seen = |all: &[(i32, (u64, u64))]| Seen {
+            switches: all.iter().copied().collect(),
+            ..Seen::default()
+        };
+        let mut process = Process {
+            pid: 7,
+            began: seen(&[(7, (10, 1))]),
+            last: seen(&[(7, (15, 3)), (8, (4, 0))]),
+            lost: false,
+        };
+        assert_eq!(process.switches("context-switches"), Some(Fact::Known(11)));
+        assert_eq!(process.switches("voluntary-switches"), Some(Fact::Known(9)));
+        assert_eq!(process.switches("involuntary-switches"), Some(Fact::Known(2)));
+        assert_eq!(process.switches("page-faults"), None);
+        process.lost = true;
+        assert!(matches!(process.switches("voluntary-switches"), Some(Fact::Unavailable(_))));
+    }
+}

@@ -1,0 +1,172 @@
+//! `punctual probe --lines`: the source lines at which a probe can be.
+
+use super::target::Target;
+use crate::exit::{Ending, Exit, Failure};
+use crate::output;
+use punctual_record::symbols::lines::{SourceLines, WhichLines, list_lines};
+use punctual_record::symbols::{Function, Spec, resolve};
+use punctual_report::format::{count, counted, plain};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+
+/// A source file beyond this is not shown beside its lines.
+const SOURCE_MAX: u64 = 16 << 20;
+
+/// Lists the lines of these source files and functions; without any, the source files.
+pub fn run(words: &[String], target: &Target, json: bool) -> Ending {
+    let files = target.files()?;
+    let listed = match words {
+        [] => everything(&files)?,
+        words => {
+            let listed: Result<Vec<Vec<SourceLines>>, Failure> =
+                words.iter().map(|word| named(word, &files)).collect();
+            listed?.concat()
+        }
+    };
+    if json {
+        output::print_json(&as_json(&listed))?;
+    } else if words.is_empty() {
+        output::print(&overview(&listed))?;
+    } else {
+        output::print(&listed.iter().map(text).collect::<String>())?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The source files of the program, or of the first of its libraries that has debug information.
+fn everything(files: &[PathBuf]) -> Result<Vec<SourceLines>, Failure> {
+    let listed = first(files, &WhichLines::All)?;
+    listed.map_err(|why| Failure::refused(format!("no lines are known: {why}")))
+}
+
+/// The lines of a source file, else of a function.
+fn named(word: &str, files: &[PathBuf]) -> Result<Vec<SourceLines>, Failure> {
+    let (object, source) = match word.split_once(':') {
+        Some((object, source)) if !source.contains(':') => (Some(object), source),
+        _ => (None, word),
+    };
+    let of_object = Spec::parse(&format!("{}:line", object.unwrap_or("any"))).ok();
+    let mut searched: Vec<PathBuf> = files.to_vec();
+    searched.extend(of_object.as_ref().and_then(|spec| spec.path.clone()));
+    searched.dedup();
+    if let (Some(spec), Some(_)) = (&of_object, object) {
+        searched.retain(|file| spec.is_in(file));
+    }
+    let of_source = first(&searched, &WhichLines::Source(source.to_owned()))?;
+    if let Ok(listed) = &of_source
+        && !listed.is_empty()
+    {
+        return Ok(listed.clone());
+    }
+    let functions = Spec::parse(word).map_err(|why| vec![why]);
+    let functions = functions.and_then(|spec| resolve(&[spec], files));
+    match (functions, of_source) {
+        (Ok(functions), Ok(_)) => of_functions(&functions),
+        (_, Err(why)) => Err(Failure::refused(format!("`{word}`: {why}"))),
+        (Err(errors), Ok(_)) => {
+            let why: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            let why = why.join("\n       ");
+            let help = "`--lines` alone, before the command, lists the source files";
+            Err(Failure::refused(format!("no source file with code is `{word}`; {why}; {help}")))
+        }
+    }
+}
+
+fn of_functions(functions: &[Function]) -> Result<Vec<SourceLines>, Failure> {
+    let mut of_object: BTreeMap<PathBuf, Vec<std::ops::Range<u64>>> = BTreeMap::new();
+    for function in functions {
+        let end = function.offset.saturating_add(function.size.max(1));
+        of_object.entry(function.object.clone()).or_default().push(function.offset..end);
+    }
+    let each = of_object.into_iter().map(|(object, ranges)| {
+        let found = list_lines(&object, &WhichLines::Code(ranges)).map_err(Failure::refused)?;
+        found.map_err(Failure::refused)
+    });
+    let listed: Result<Vec<Vec<SourceLines>>, Failure> = each.collect();
+    listed.map(|listed| listed.concat())
+}
+
+/// What the first of these files that knows any such line says; the inner error is why none knows
+/// one, by the first of them.
+fn first(
+    files: &[PathBuf],
+    which: &WhichLines,
+) -> Result<Result<Vec<SourceLines>, String>, Failure> {
+    let (mut why, mut known) = (None, false);
+    for file in files {
+        match list_lines(file, which).map_err(Failure::refused)? {
+            Ok(listed) if listed.is_empty() => known = true,
+            Ok(listed) => return Ok(Ok(listed)),
+            Err(reason) => why = why.or(Some(reason)),
+        }
+    }
+    match (known, why) {
+        (false, Some(why)) => Ok(Err(why)),
+        (false, None) => Ok(Err("name the program: `./PROGRAM:FILE`, or -- ./PROGRAM".to_owned())),
+        (true, _) => Ok(Ok(Vec::new())),
+    }
+}
+
+fn as_json(listed: &[SourceLines]) -> serde_json::Value {
+    let lines = |of: &SourceLines| -> Vec<serde_json::Value> {
+        of.lines.iter().map(|(line, places)| json!({"line": line, "places": places})).collect()
+    };
+    let sources: Vec<serde_json::Value> = listed
+        .iter()
+        .map(|of| {
+            let object = of.object.to_string_lossy();
+            json!({"object": object, "file": of.file, "lines": lines(of)})
+        })
+        .collect();
+    json!({"schema": "punctual-lines/1", "sources": sources})
+}
+
+fn overview(listed: &[SourceLines]) -> String {
+    let mut text = String::new();
+    if let Some(first) = listed.first() {
+        text += &format!("{}\n", plain(&first.object.to_string_lossy()));
+    }
+    for of in listed {
+        text += &format!("{:>7} lines  {}\n", count(of.lines.len() as u64), plain(&of.file));
+    }
+    text
+}
+
+/// The lines of one source file, with their text where it can be read.
+fn text(of: &SourceLines) -> String {
+    let object = plain(&of.object.to_string_lossy());
+    let lines = counted(of.lines.len() as u64, "line");
+    let mut text = format!("{}: {lines} with code in {object}\n", plain(&of.file));
+    let source = source(of);
+    let width = output::terminal_size(std::io::stdout()).map(|(columns, _)| columns);
+    for (line, places) in &of.lines {
+        let copies = match places {
+            1 => String::new(),
+            places => format!("×{places}"),
+        };
+        let shown = source.get(line).map_or("", String::as_str);
+        let row = format!("{line:>7} {copies:>5}  {shown}");
+        let fits = width.map_or(usize::MAX, |width| width.max(20));
+        text += row.chars().take(fits).collect::<String>().trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+/// The text of the lines, if the source file is still where it was compiled.
+fn source(of: &SourceLines) -> BTreeMap<u64, String> {
+    let regular = std::fs::metadata(&of.file).is_ok_and(|found| found.is_file());
+    let Some(file) = Some(&of.file).filter(|_| regular).and_then(|path| File::open(path).ok())
+    else {
+        return BTreeMap::new();
+    };
+    let lines = BufReader::new(file.take(SOURCE_MAX)).split(b'\n').map_while(Result::ok);
+    let numbered = (1..).zip(lines).filter(|(line, _)| of.lines.contains_key(line));
+    let shown = |(line, bytes): (u64, Vec<u8>)| {
+        (line, plain(&String::from_utf8_lossy(&bytes).replace('\t', "    ")))
+    };
+    numbered.map(shown).collect()
+}

@@ -1,0 +1,106 @@
+//! The lines of a program at which a probe can be.
+
+use super::budget::Budget;
+use super::debug::{Dwarf, Slice};
+use super::{SourceLines, WhichLines, copies, search, source};
+use crate::symbols::SymbolError;
+use crate::symbols::object::Code;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Rows of one unit, and lines of one file, that are kept.
+const ROWS_MAX: usize = 1 << 20;
+
+/// The source files of a program or library with their lines; the inner error is why nothing is
+/// known of them.
+pub fn of_file(
+    path: &Path,
+    which: &WhichLines,
+) -> Result<Result<Vec<SourceLines>, String>, SymbolError> {
+    let found = search::with_dwarf(path, |dwarf, code| lines(dwarf, code, which))?;
+    let listed = |(file, lines)| SourceLines { object: path.to_owned(), file, lines };
+    Ok(found.map(|files| files.into_iter().map(listed).collect()))
+}
+
+type Files = BTreeMap<String, BTreeMap<u64, usize>>;
+
+fn lines(dwarf: &Dwarf, code: &Code, which: &WhichLines) -> gimli::Result<Files> {
+    let (mut files, mut budget, mut kept) = (Files::new(), Budget::new(), 0);
+    let mut units = dwarf.units();
+    while let Some(header) = units.next()? {
+        budget.spend()?;
+        // One unit that cannot be read does not take the others away.
+        let Ok(unit) = dwarf.unit(header) else { continue };
+        let Ok((names, rows)) = rows(dwarf, &unit, code, which, &mut budget) else { continue };
+        budget.spend()?;
+        let each = || rows.iter().map(|(_, line)| (*line, 1)).collect();
+        // Without entries that can be read each line counts once.
+        let counts = copies::of_each(dwarf, &unit, &rows, &mut budget).unwrap_or_else(|_| each());
+        kept += counts.len();
+        if kept > ROWS_MAX {
+            return Err(gimli::Error::TooManyIterations);
+        }
+        for ((file, line), count) in counts {
+            let Some(name) = names.get(&file) else { continue };
+            *files.entry(name.clone()).or_default().entry(line).or_default() += count;
+        }
+    }
+    Ok(files)
+}
+
+/// A line: its file by the number in the unit, and its own.
+type Numbered = (u64, u64);
+/// The names of a unit's files, and the instructions at which its lines begin.
+type Rows = (BTreeMap<u64, String>, BTreeSet<(u64, Numbered)>);
+
+/// What of the unit is asked for.
+fn rows(
+    dwarf: &Dwarf,
+    unit: &gimli::Unit<Slice>,
+    code: &Code,
+    which: &WhichLines,
+    budget: &mut Budget,
+) -> gimli::Result<Rows> {
+    let (mut names, mut found) = (BTreeMap::new(), BTreeSet::new());
+    let Some(program) = unit.line_program.clone() else { return Ok((names, found)) };
+    for (number, name) in search::source_files(dwarf, unit, program.header(), budget)? {
+        if which.is_of(&name) {
+            names.insert(number, name);
+        }
+    }
+    let mut rows = program.rows();
+    while let Some((_, row)) = rows.next_row()? {
+        budget.spend()?;
+        if row.end_sequence() || !row.is_stmt() || !names.contains_key(&row.file_index()) {
+            continue;
+        }
+        // Of functions that the linker removed, rows remain, with addresses where no code is.
+        let (Some(line), Some((offset, _))) = (row.line(), code.place(row.address())) else {
+            continue;
+        };
+        if !which.has(offset) {
+            continue;
+        }
+        if found.len() >= ROWS_MAX {
+            return Err(gimli::Error::TooManyIterations);
+        }
+        found.insert((row.address(), (row.file_index(), line.get())));
+    }
+    Ok((names, found))
+}
+
+impl WhichLines {
+    fn is_of(&self, file: &str) -> bool {
+        match self {
+            WhichLines::Source(asked) => source::is_meant(asked, file),
+            WhichLines::All | WhichLines::Code(_) => true,
+        }
+    }
+
+    fn has(&self, offset: u64) -> bool {
+        match self {
+            WhichLines::Code(ranges) => ranges.iter().any(|range| range.contains(&offset)),
+            WhichLines::All | WhichLines::Source(_) => true,
+        }
+    }
+}
