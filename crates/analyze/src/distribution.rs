@@ -69,6 +69,13 @@ impl Distribution {
         self.buckets.get(place).map(|step| (step.low, step.high))
     }
 
+    /// How many samples are longer than this; those in the bucket that holds it are not counted.
+    pub fn above(&self, bound: Nanos) -> u64 {
+        let place = self.buckets.partition_point(|step| step.low <= bound);
+        let below = place.checked_sub(1).and_then(|last| self.buckets.get(last));
+        self.count() - below.map_or(0, |step| step.cumulative)
+    }
+
     /// The percentile: the upper end of its bucket, as HdrHistogram defines it, so within 0.1 % and
     /// never too small. `None` without samples, and where the latency is beyond what the
     /// histogram resolves ([`HDR_MAX`]).

@@ -4,6 +4,7 @@
 //! later.
 
 pub mod account;
+pub mod answer;
 pub mod calibration;
 pub mod compare;
 pub mod counts;
@@ -19,6 +20,7 @@ pub mod explained;
 pub mod findings;
 pub mod functions;
 pub mod gaps;
+pub mod incidents;
 pub mod intervals;
 pub mod lab;
 pub mod occupancy;

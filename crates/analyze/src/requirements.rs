@@ -52,16 +52,28 @@ pub fn evaluate(text: &str, evidence: &Evidence) -> RequirementSummary {
         requirement: text.to_owned(),
         verdict: VerdictWord::Undecided,
         figure: None,
+        beyond: None,
         reason: Some(reason),
     };
     let requirement: Requirement = match text.parse() {
         Ok(requirement) => requirement,
         Err(error) => return undecided(format!("syntax error: {error}")),
     };
-    match range(requirement.metric, evidence) {
+    let decided = match range(requirement.metric, evidence) {
         Ok(range) => decide(text, &requirement, range),
         Err(reason) => undecided(reason),
-    }
+    };
+    RequirementSummary { beyond: beyond(&requirement, evidence.plain), ..decided }
+}
+
+/// Samples that are longer than a bound on latencies.
+fn beyond(requirement: &Requirement, plain: &Distribution) -> Option<u64> {
+    let is_latency = matches!(
+        requirement.metric,
+        Metric::Max | Metric::Percentile(_) | Metric::CorrectedPercentile(_)
+    );
+    let is_upper = matches!(requirement.comparison, Comparison::Less | Comparison::LessOrEqual);
+    (is_latency && is_upper).then(|| plain.above(Nanos(requirement.bound)))
 }
 
 /// Holds a range against the bound.
@@ -104,6 +116,7 @@ fn decide(text: &str, requirement: &Requirement, range: Range) -> RequirementSum
         requirement: text.to_owned(),
         verdict,
         figure: figure.filter(|f| f.is_finite()),
+        beyond: None,
         reason,
     }
 }

@@ -153,6 +153,7 @@ pub fn summarize_run(run: &RunView) -> Summary {
         Some(Distribution::of(&view.state.data))
     };
     Summary {
+        answer: None,
         schema: SCHEMA.to_owned(),
         experiment: manifest.experiment.clone(),
         created: manifest.created,

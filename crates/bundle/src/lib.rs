@@ -24,6 +24,7 @@
 
 pub mod account;
 pub mod amend;
+pub mod answer;
 pub mod calibration;
 pub mod checkpoint;
 pub mod comparison;

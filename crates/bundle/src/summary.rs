@@ -3,6 +3,7 @@
 
 use crate::Ending;
 use crate::RanOn;
+use crate::answer::Answer;
 use crate::calibration::Calibration;
 pub use crate::judged::{ProofWord, VerdictWord};
 use crate::load::CpuLoad;
@@ -21,6 +22,9 @@ pub const SCHEMA: &str = "punctual-summary/2";
 /// `summary.json`, and what `--json` prints.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Summary {
+    /// What a user reads first. It is computed from the rest, and in no summary.json.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
     /// Always [`SCHEMA`].
     pub schema: String,
     /// The experiment's name.
@@ -367,6 +371,10 @@ pub struct RequirementSummary {
     pub verdict: VerdictWord,
     /// The figure that was compared, in ns or as a count.
     pub figure: Option<f64>,
+    /// Samples beyond the bound, as the histogram resolves them (0.1 %); absent where the bound is
+    /// not on latencies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beyond: Option<u64>,
     /// Why it is undecided or invalid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

@@ -14,6 +14,7 @@ pub mod lab;
 pub mod limits;
 mod load;
 mod notes;
+pub mod overrides;
 mod parameter;
 pub mod plan;
 pub mod problem;

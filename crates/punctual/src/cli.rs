@@ -66,6 +66,12 @@ pub enum Command {
 
 /// Reads the command line; exits with a message if it is invalid.
 pub fn parse() -> Cli {
+    let words: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    if asks_for_histogram(&words) {
+        let why = "a histogram of all samples is always kept: leave -h N out (-h alone is help)";
+        Cli::command().error(ErrorKind::UnknownArgument, why).exit();
+    }
     Cli::try_parse().unwrap_or_else(|mut error| {
         if error.kind() == ErrorKind::UnknownArgument {
             // "to pass '-p' as a value, use '-- -p'": no bundle and no experiment is called so.
@@ -78,6 +84,16 @@ pub fn parse() -> Cli {
         }
         error.exit()
     })
+}
+
+/// Whether a histogram is asked for as of cyclictest (`-h 400`).
+fn asks_for_histogram(words: &[String]) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let options = words.iter().take_while(|word| *word != "--").collect::<Vec<_>>();
+    let measures = matches!(options.get(1).map(|word| word.as_str()), Some("run" | "measure"));
+    measures
+        && (options.windows(2).any(|pair| pair[0] == "-h" && is_number(pair[1]))
+            || options.iter().any(|word| word.strip_prefix("-h").is_some_and(is_number)))
 }
 
 /// What to do where a command was left out of this build.
@@ -150,7 +166,18 @@ mod documents;
 
 #[cfg(test)]
 mod tests {
-    use super::left_out;
+    use super::{asks_for_histogram, left_out};
+
+    #[test]
+    fn a_histogram_as_of_cyclictest_is_recognised() {
+        let asks = |line: &str| {
+            asks_for_histogram(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+        };
+        assert!(asks("punctual measure timer -h 400") && asks("punctual run -h400 x.toml"));
+        for line in ["punctual measure -h", "punctual show -h 400", "punctual run x -- -h 4"] {
+            assert!(!asks(line), "{line}");
+        }
+    }
 
     #[test]
     fn a_command_that_was_left_out_is_answered_with_where_it_is() {

@@ -1,5 +1,6 @@
 //! One file a subcommand, each reading like a table of contents.
 
+mod answer;
 pub mod attach;
 pub mod bundle;
 pub mod check;

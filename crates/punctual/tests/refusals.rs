@@ -1,5 +1,7 @@
 //! Wrong requests: an error with its place and a way out, exit code 2, and nothing started.
 
+mod mistakes;
+
 use crate::common::{Place, text};
 
 const GOOD: &str = "[[measure]]\nkind = \"timer\"\ncpus = \"0\"\nperiod = \"1ms\"\nsamples = 10\n";

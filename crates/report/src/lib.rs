@@ -1,6 +1,7 @@
 #![forbid(unsafe_code)]
 //! Results in, bytes out: the terminal, one HTML file, and the formats of other tools.
 
+pub mod answer;
 pub mod export;
 pub mod format;
 pub mod html;

@@ -1,6 +1,8 @@
 //! What a person reads in a terminal: the summary of a run, the results of checks, the plain lines
 //! of a run on a pipe.
 
+mod answer;
+mod brief;
 mod checks;
 mod comparison;
 mod counts;
@@ -28,6 +30,8 @@ mod watched;
 mod worst_explained;
 
 pub use crate::tables::checks::Rule as CheckRule;
+pub use answer::{answer, closing};
+pub use brief::brief;
 pub use checks::checks;
 pub use comparison::comparison;
 pub use counts::{
@@ -122,6 +126,7 @@ pub fn show(summary: &Summary, phases: &[PhaseView], options: &ShowOptions) -> S
     summary.published.iter().for_each(|results| published::write(&mut out, results));
     requirements(&mut out, summary);
     findings::write(&mut out, &summary.findings);
+    title::write_digest(&mut out, summary);
     out.finish()
 }
 

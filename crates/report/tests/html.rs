@@ -106,7 +106,7 @@ fn figures_say_what_they_are() {
     assert!(caption.contains("coordinated omission"), "{caption}");
     assert!(caption.contains("p99.99 100,000"), "{caption}");
     assert!(select(&page, "#figures .sub").iter().any(|text| text.starts_with("corrected ")));
-    assert!(select(&page, ".banner.bad .headline")[0].contains("requirements not met"));
+    assert!(select(&page, ".banner.bad .headline")[0].contains("NOT MET"));
     let embedded: serde_json::Value =
         serde_json::from_str(&select(&page, "script#data")[0]).unwrap();
     assert_eq!(

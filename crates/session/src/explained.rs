@@ -11,7 +11,9 @@ pub use wanted::Wanted;
 
 use crate::exit::Failure;
 use punctual_analyze::Explanations;
+use punctual_analyze::answer::{Deciding, deciding, is_same_thread};
 use punctual_bundle::Bundle;
+use punctual_bundle::summary::Summary;
 use wanted::is_called;
 
 /// Explains what is wanted of a bundle.
@@ -87,4 +89,25 @@ fn no_interval(bundle: &Bundle) -> String {
          record test points or probed functions",
         bundle.directory.display()
     )
+}
+
+/// Explains the late samples of the thread whose figure decided, for the answer of a run; `None`
+/// where no windows were kept for it, or where nothing decided.
+pub fn of_answer(bundle: &Bundle, summary: &Summary) -> Option<Explanations> {
+    let kept = &bundle.windows.as_ref()?.windows;
+    let Deciding { phase, series, .. } = deciding(summary)?;
+    let is_of_thread =
+        |name: &str| phase.series.iter().any(|one| one.name == name && is_same_thread(one, series));
+    let of_phase = kept.iter().filter(|window| window.head.phase == phase.name);
+    let mut names: Vec<&str> = of_phase
+        .map(|window| window.head.series.as_str())
+        .filter(|name| is_of_thread(name))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.is_empty() {
+        return None;
+    }
+    let series = names.iter().map(|name| format!("{}/{name}", phase.name)).collect();
+    open(bundle, &Wanted { series, ..Wanted::default() }).ok()
 }

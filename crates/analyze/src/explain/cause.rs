@@ -225,6 +225,19 @@ impl Cause {
             cause => cause.task().map(|tid| names.task(tid)),
         }
     }
+
+    /// Who or what is to blame for it over many samples: not the task that happened to run while
+    /// the thread was throttled, woken, or waited for a timer that nothing in the kernel delayed;
+    /// of a priority inversion the holder of the lock. Otherwise as [`Cause::who`].
+    pub fn culprit(self, names: &Names) -> Option<String> {
+        match self {
+            Cause::Throttled { .. }
+            | Cause::Wakeup { .. }
+            | Cause::TimerIrqDelay { mode: Mode::User, .. } => None,
+            Cause::Inversion { holder, .. } => Some(names.task(holder)),
+            cause => cause.who(names),
+        }
+    }
 }
 
 /// `vda`, or the numbers of a device without a name (include/linux/kdev_t.h: MINORBITS is 20).

@@ -1,6 +1,6 @@
 //! The culprits over many samples.
 
-use super::{Cause, Explanation};
+use super::{Cause, Explanation, Part};
 use punctual_core::{Names, Nanos};
 use std::collections::BTreeMap;
 
@@ -10,7 +10,9 @@ pub struct Culprit {
     /// The cause, as it was where it took longest; its numbers (of a thread, a system call) are
     /// those of that one part.
     pub cause: Cause,
-    /// Who or what: see [`Cause::who`].
+    /// The priority of its task there, as the kernel's `prio`, if a switch shows it.
+    pub prio: Option<i16>,
+    /// Who or what: see [`Cause::culprit`].
     pub who: Option<String>,
     /// Its time in all samples.
     pub time: Nanos,
@@ -47,28 +49,26 @@ pub fn rank<'a>(
     for explanation in explained.into_iter().filter(|one| one.latency() >= at_least) {
         ranking.samples += 1;
         ranking.latency += explanation.latency();
-        let mut own: BTreeMap<(&'static str, Option<String>), (Nanos, Cause, Nanos)> =
-            BTreeMap::new();
+        let mut own: BTreeMap<(&'static str, Option<String>), (Nanos, &Part)> = BTreeMap::new();
         for part in &explanation.parts {
-            let entry =
-                own.entry(key(part.cause, names)).or_insert((Nanos::ZERO, part.cause, Nanos::ZERO));
+            let entry = own.entry(key(part.cause, names)).or_insert((Nanos::ZERO, part));
             entry.0 += part.span();
-            if part.span() > entry.2 {
-                (entry.1, entry.2) = (part.cause, part.span());
+            if part.span() > entry.1.span() {
+                entry.1 = part;
             }
         }
-        let most = own.values().map(|(time, ..)| *time).max().unwrap_or_default();
-        for (key, (time, cause, _)) in own {
+        let most = own.values().map(|(time, _)| *time).max().unwrap_or_default();
+        for (key, (time, part)) in own {
             let leads = time == most;
-            all.entry(key).or_insert_with(|| Sums::new(cause)).add(time, cause, leads);
+            all.entry(key).or_insert_with(|| Sums::new(part)).add(time, part, leads);
         }
     }
     let whole = ranking.latency.ns().max(1) as f64;
     ranking.culprits = all
         .into_iter()
-        .map(|((_, who), Sums { cause, time, samples, leads, longest })| {
+        .map(|((_, who), Sums { cause, prio, time, samples, leads, longest })| {
             let share = time.ns() as f64 / whole;
-            Culprit { cause, who, time, share, samples, leads, longest }
+            Culprit { cause, prio, who, time, share, samples, leads, longest }
         })
         .collect();
     // Stable: equal times stay in the order of their words.
@@ -78,11 +78,12 @@ pub fn rank<'a>(
 
 /// Parts of the same key are the same culprit's.
 fn key(cause: Cause, names: &Names) -> (&'static str, Option<String>) {
-    (cause.id(), cause.who(names))
+    (cause.id(), cause.culprit(names))
 }
 
 struct Sums {
     cause: Cause,
+    prio: Option<i16>,
     time: Nanos,
     samples: u64,
     leads: u64,
@@ -90,16 +91,17 @@ struct Sums {
 }
 
 impl Sums {
-    fn new(cause: Cause) -> Sums {
-        Sums { cause, time: Nanos::ZERO, samples: 0, leads: 0, longest: Nanos::ZERO }
+    fn new(part: &Part) -> Sums {
+        let (cause, prio) = (part.cause, part.prio);
+        Sums { cause, prio, time: Nanos::ZERO, samples: 0, leads: 0, longest: Nanos::ZERO }
     }
 
-    fn add(&mut self, time: Nanos, cause: Cause, leads: bool) {
+    fn add(&mut self, time: Nanos, part: &Part, leads: bool) {
         self.time += time;
         self.samples += 1;
         self.leads += u64::from(leads);
         if time > self.longest {
-            (self.cause, self.longest) = (cause, time);
+            (self.cause, self.prio, self.longest) = (part.cause, part.prio, time);
         }
     }
 }

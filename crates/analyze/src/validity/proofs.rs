@@ -290,12 +290,14 @@ fn samples(
         return unknown("the run ended before its first sample");
     }
     let outcome = manifest.ending.as_ref().map(|ending| &ending.outcome);
+    // A stop that was asked for is no fault of the measurement.
+    let is_stopped = matches!(outcome, Some(Outcome::StoppedAbove { .. }));
     match thread.due {
         // A load that was to end the run has ended it: that was its length.
         _ if matches!(outcome, Some(Outcome::StoppedByLoad { .. })) => {
             return holds(format!("{count} samples until the load ended"));
         }
-        Some(due) if !thread.reached_end => {
+        Some(due) if !thread.reached_end || is_stopped => {
             return unknown(format!("the run ended early: {all} of {due} samples"));
         }
         None if thread.has_end && !thread.reached_end => {

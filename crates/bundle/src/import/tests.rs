@@ -17,6 +17,7 @@ const NEW_LAYOUT: &str = include_str!("testdata/new-layout.txt");
 /// The figures are not under test here.
 fn no_figures(bundle: &Bundle) -> Summary {
     Summary {
+        answer: None,
         schema: crate::summary::SCHEMA.into(),
         experiment: bundle.manifest.experiment.clone(),
         created: bundle.manifest.created,

@@ -2,6 +2,7 @@
 
 mod cpus;
 
+use super::answer;
 use super::bundle::show_options;
 use crate::exit::{self, Ending, Failure};
 use crate::{live, output};
@@ -45,14 +46,14 @@ use std::path::{Path, PathBuf};
                         + n where signal n ended it.")]
 pub struct Args {
     /// Process IDs
-    #[arg(value_name = "PID", conflicts_with_all = ["comm", "command"])]
+    #[arg(value_name = "PID", value_parser = pid, conflicts_with_all = ["comm", "command"])]
     pids: Vec<u32>,
-    /// All processes of this name
+    /// All processes of this name; can be repeated
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
-    comm: Option<String>,
-    /// Only these threads, by thread ID
-    #[arg(long, value_name = "TID", value_delimiter = ',', conflicts_with = "command")]
-    thread: Vec<u32>,
+    comm: Vec<String>,
+    /// Only these threads, by thread ID or by name
+    #[arg(long, value_name = "THREAD", value_delimiter = ',', conflicts_with = "command")]
+    thread: Vec<String>,
     /// Show who disturbs these CPUs, instead of a program
     #[arg(long, value_name = "LIST", conflicts_with_all = ["pids", "comm", "thread", "command",
           "cycle", "deadline", "stop_above", "explain", "calibrate", "metrics", "on_violation"])]
@@ -95,6 +96,9 @@ pub struct Args {
     /// The bundle's directory, which must not exist [default: punctual-attach-<time>]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Show every table at the end, not only the answer (`punctual show BUNDLE` shows them later)
+    #[arg(long)]
+    details: bool,
     /// Do not show the live view
     #[arg(long, short)]
     quiet: bool,
@@ -125,7 +129,7 @@ pub fn run(args: Args) -> Ending {
         };
         return cpus::run(&request, &directory);
     }
-    let mut target = Target::find(&args.pids, args.comm.as_deref(), &args.thread, &args.command)?;
+    let mut target = Target::find(&args.pids, &args.comm, &args.thread, &args.command)?;
     target.run_as(command::user(args.user.as_deref())?);
     let requirements =
         args.require.iter().map(|text| requirement(text)).collect::<Result<_, _>>()?;
@@ -154,10 +158,21 @@ pub fn run(args: Args) -> Ending {
     let mut watcher = live::attached_watcher(args.quiet, is_command);
     let outcome = attachment.measure(started, &interrupts, &mut *watcher);
     drop(watcher);
-    let output = Output { to_stderr: is_command, json: args.json };
+    let output = Output { to_stderr: is_command, json: args.json, details: args.details };
     let mut finished = ending::end(attachment, outcome);
     output.show(&mut finished, &directory)?;
     exit::of_code(finished.code)
+}
+
+/// The id of a process; a name is answered with what to type.
+fn pid(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| {
+        let text = text.escape_debug();
+        format!(
+            "`{text}` is no process id; for all processes of that name: punctual attach --comm \
+             {text}; to start it: punctual attach -- {text}"
+        )
+    })
 }
 
 fn requirement(text: &str) -> Result<SeriesRequirement, Failure> {
@@ -170,6 +185,8 @@ struct Output {
     /// Standard output is the command's.
     to_stderr: bool,
     json: bool,
+    /// Every table is wanted.
+    details: bool,
 }
 
 impl Output {
@@ -181,10 +198,14 @@ impl Output {
         Ok(())
     }
 
-    /// Figures, cycles, where the bundle is; or why there is nothing.
+    /// The answer, the figures, where the bundle is; or why there is nothing.
     fn show(&self, finished: &mut Finished, directory: &Path) -> Result<(), Failure> {
+        let bundle = Bundle::open(directory).ok();
         if finished.none.is_none() {
-            self.figures(finished)?;
+            if let Some(bundle) = &bundle {
+                answer::add(bundle, &mut finished.summary);
+            }
+            self.figures(finished, directory)?;
         }
         if let Some(trouble) = finished.trouble.take() {
             return Err(trouble);
@@ -192,16 +213,19 @@ impl Output {
         if let Some(why) = &finished.none {
             output::complain(why);
         } else if !self.json {
-            if let Ok(bundle) = Bundle::open(directory) {
+            if let Some(bundle) = bundle.filter(|_| self.details) {
                 self.print(&super::explain::brief(&bundle))?;
             }
             let name = shown(directory);
             self.print(&format!("\nbundle  {name}\nreport  punctual report {name}\n"))?;
+            if !self.to_stderr && output::terminal_size(std::io::stdout()).is_none() {
+                self.print(&terminal::closing(&finished.summary, &show_options()))?;
+            }
         }
         Ok(())
     }
 
-    fn figures(&self, finished: &Finished) -> Result<(), Failure> {
+    fn figures(&self, finished: &Finished, directory: &Path) -> Result<(), Failure> {
         if self.json {
             return match self.to_stderr {
                 true => {
@@ -210,6 +234,12 @@ impl Output {
                 }
                 false => output::print_json(&finished.summary),
             };
+        }
+        if !self.details {
+            let whole = format!("--details, or punctual show {}", shown(directory));
+            self.print(&terminal::brief(&finished.summary, &whole, &show_options()))?;
+            return self
+                .print("  and how cycles were recognised, and what that cost (--details)\n");
         }
         self.print(&terminal::show(&finished.summary, &[finished.view()], &show_options()))?;
         let lines = finished.described.iter().map(|line| format::plain(line));

@@ -6,9 +6,10 @@ use punctual_bundle::Bundle;
 use punctual_core::{Nanos, SeriesRequirement};
 use punctual_report::terminal::ShowOptions;
 use punctual_session::cycles::CycleOptions;
+use punctual_session::messages::shown;
 use punctual_session::traces::{self, Converted, TraceOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
 
@@ -45,6 +46,35 @@ impl CycleArgs {
             ..CycleOptions::default()
         }
     }
+}
+
+/// Entries of a directory that are looked through for bundles.
+const ENTRIES: usize = 10_000;
+
+/// These, or where none is named the newest bundle in the current directory, which is said.
+pub fn or_newest(named: Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> {
+    if !named.is_empty() {
+        return Ok(named);
+    }
+    let newest = newest(Path::new(".")).ok_or_else(|| {
+        Failure::refused(
+            "no bundle is named, and there is none in the current directory: name one, or measure \
+             with `punctual run`, `measure` or `attach`",
+        )
+    })?;
+    output::say(&format!("{}: the newest bundle here\n", shown(&newest)));
+    Ok(vec![newest])
+}
+
+/// The bundle in a directory that was begun last.
+fn newest(directory: &Path) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(directory).ok()?.take(ENTRIES).flatten();
+    let bundle = |entry: std::fs::DirEntry| {
+        let header = entry.path().join("bundle.json");
+        let changed = header.symlink_metadata().ok().filter(|of| of.is_file())?.modified().ok()?;
+        Some((changed, PathBuf::from(entry.file_name())))
+    };
+    entries.filter_map(bundle).max().map(|(_, path)| path)
 }
 
 /// Opens a bundle, or makes one of a trace of another tool (`-`: on standard input); that there is

@@ -1,6 +1,7 @@
 //! `punctual explain`: what delayed the worst samples of a bundle.
 
-use super::bundle::{CycleArgs, cycles_of, open, open_with, show_options_of};
+use super::answer;
+use super::bundle::{CycleArgs, cycles_of, open, open_with, or_newest, show_options_of};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_analyze::Explanations;
@@ -41,9 +42,10 @@ use std::path::{Path, PathBuf};
                         sample do not add up to its latency (a bug), or the replay of --exact \
                         gave different samples.")]
 pub struct Args {
-    /// The bundle, or the trace of another tool; `-` is a trace on standard input
+    /// The bundle, or the trace of another tool; `-` is a trace on standard input [default: the
+    /// newest bundle in the current directory]
     #[arg(value_name = "BUNDLE")]
-    bundle: PathBuf,
+    bundle: Option<PathBuf>,
     #[command(flatten)]
     cycles: CycleArgs,
     /// Only samples of this series (NAME or PHASE/NAME); can be repeated
@@ -91,7 +93,8 @@ const SHOWN_BY_DEFAULT: usize = 5;
 
 /// Opens the bundle, explains its worst samples and prints the result.
 pub fn run(args: Args) -> Ending {
-    let (bundle, converted) = open_with(&args.bundle, &args.cycles)?;
+    let named = or_newest(args.bundle.iter().cloned().collect())?;
+    let (bundle, converted) = open_with(&named[0], &args.cycles)?;
     if args.exact {
         return exactly(&args, &bundle);
     }
@@ -118,6 +121,7 @@ pub fn run(args: Args) -> Ending {
     } else {
         let checks: Option<serde_json::Value> = bundle.document("check").unwrap_or_default();
         let shown = args.worst.unwrap_or(SHOWN_BY_DEFAULT);
+        output::print(&answer_of(&bundle))?;
         if let Some(converted) = &converted {
             output::print(&format!("{}\n\n", converted.described.join("\n")))?;
         }
@@ -133,6 +137,15 @@ pub fn run(args: Args) -> Ending {
         Some(converted) => converted.exit,
         None => Exit::Done,
     })
+}
+
+/// The answer of a bundle with samples, before their explanations.
+fn answer_of(bundle: &Bundle) -> String {
+    if bundle.series().next().is_none() {
+        return String::new();
+    }
+    let summary = answer::summarize(bundle);
+    format!("{}\n", terminal::answer(&summary, &show_options_of(bundle)))
 }
 
 /// No thread has cycles: what is required of them is undecided.

@@ -7,6 +7,7 @@ mod report;
 mod run;
 
 use crate::exit::Ending;
+pub use run::LabFile;
 
 /// Run an experiment over kernels, configurations and loads, and show the effect of each
 #[derive(clap::Args)]
@@ -25,6 +26,11 @@ enum Action {
     Cell(cell::Args),
     Replay(replay::Args),
     Report(report::Args),
+}
+
+/// Runs a lab file that `punctual run` was given.
+pub fn run_file(asked: LabFile) -> Ending {
+    run::run(asked.into())
 }
 
 /// Runs the subcommand.

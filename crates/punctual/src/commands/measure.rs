@@ -1,6 +1,6 @@
 //! `punctual measure`: a quick answer to one question, as an experiment of one measure.
 
-use super::run::{self, Common};
+use super::run::{self, Common, Cyclictest, in_toml, pair};
 use crate::exit::Ending;
 use punctual_plan::{Word, WorkloadKind};
 use punctual_session::request::Asked;
@@ -45,6 +45,8 @@ pub struct Args {
     #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
     counters: Vec<String>,
     #[command(flatten)]
+    cyclictest: Cyclictest,
+    #[command(flatten)]
     common: Common,
 }
 
@@ -70,16 +72,6 @@ pub fn kind(word: &str) -> Result<WorkloadKind, String> {
     })
 }
 
-fn pair(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
-    match !key.is_empty()
-        && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
-    {
-        true => Ok((key.replace('-', "_"), value.to_owned())),
-        false => Err("a key consists of letters, digits and `_`".to_owned()),
-    }
-}
-
 /// Writes the experiment that was asked for, and runs it.
 pub fn run(args: Args) -> Ending {
     memory::release_setup();
@@ -95,7 +87,9 @@ pub fn run(args: Args) -> Ending {
 /// The experiment in TOML: errors in it are reported as in any other.
 fn experiment(args: &Args) -> String {
     let mut text = format!("[[measure]]\nkind = \"{}\"\n", args.kind.word());
-    let default = (args.duration.is_none() && args.count.is_none()).then(|| DURATION.to_owned());
+    let has_length =
+        args.duration.is_some() || args.count.is_some() || args.cyclictest.has_length();
+    let default = (!has_length).then(|| DURATION.to_owned());
     let duration = args.duration.as_ref().or(default.as_ref());
     let quoted =
         [("cpus", &args.cpus.as_ref()), ("policy", &args.policy.as_ref()), ("duration", &duration)];
@@ -113,26 +107,13 @@ fn experiment(args: &Args) -> String {
             text += &format!("{key} = [{}]\n", list.join(", "));
         }
     }
+    for (key, value) in args.cyclictest.settings() {
+        text += &format!("{key} = {value}\n");
+    }
     for (key, value) in &args.settings {
         text += &format!("{key} = {}\n", in_toml(value));
     }
     text
-}
-
-/// A value that is TOML already (a number, a list, `true`), or a text that is to be quoted.
-fn in_toml(value: &str) -> String {
-    let bare = value.trim();
-    let is_toml = bare.starts_with(['[', '{', '"', '\''])
-        || matches!(bare, "true" | "false")
-        || (!bare.is_empty()
-            && bare
-                .strip_prefix('-')
-                .unwrap_or(bare)
-                .bytes()
-                .all(|b| b.is_ascii_digit() || b == b'_'))
-        || bare.starts_with("0x");
-    // A line break would begin another key.
-    if is_toml && !bare.contains(['\n', '\r']) { bare.to_owned() } else { in_quotes(value) }
 }
 
 fn in_quotes(value: &str) -> String {

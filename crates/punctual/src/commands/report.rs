@@ -1,6 +1,7 @@
 //! `punctual report`: one HTML file about one bundle or several.
 
-use super::bundle::open_checked;
+use super::answer;
+use super::bundle::{open_checked, or_newest};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_analyze::pairs::Request;
@@ -21,8 +22,8 @@ use std::path::{Path, PathBuf};
                         BUNDLE --limit 'request->reply < 500us'\n\nThe page works offline in any \
                         browser and loads nothing from the network.")]
 pub struct Args {
-    /// The bundles
-    #[arg(required = true, value_name = "BUNDLE")]
+    /// The bundles [default: the newest in the current directory]
+    #[arg(value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     /// The output file; `-` is standard output [default: report.html in the first bundle]
     #[arg(long, short, value_name = "FILE")]
@@ -40,8 +41,7 @@ pub fn run(args: Args) -> Ending {
     if !html::BUILT {
         return Err(Failure::refused(html::WITHOUT_PAGES));
     }
-    let bundles = args
-        .bundles
+    let bundles = or_newest(args.bundles)?
         .iter()
         .map(|path| open_checked(path))
         .collect::<Result<Vec<Bundle>, Failure>>()?;
@@ -91,7 +91,7 @@ fn render(bundles: &[Bundle], intervals: &Intervals) -> Result<String, Failure> 
             "--pair and --limit need a recording, and none of these bundles has one",
         ));
     }
-    let summaries: Vec<_> = bundles.iter().map(punctual_analyze::summarize).collect();
+    let summaries: Vec<_> = bundles.iter().map(answer::summarize).collect();
     let digests: Vec<Option<Digest>> =
         bundles.iter().map(|bundle| digest(bundle, intervals)).collect::<Result<_, _>>()?;
     let breakdowns: Vec<Option<Breakdown>> = bundles.iter().map(breakdown).collect();

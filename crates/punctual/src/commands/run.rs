@@ -1,18 +1,27 @@
 //! `punctual run`: runs an experiment file.
 
 mod common;
+mod cyclictest;
 mod destinations;
+mod settings;
 
 pub use common::{Calibration, Common};
+pub use cyclictest::Cyclictest;
 pub use destinations::can_write_pages;
+pub use settings::{in_toml, pair};
 
+use super::answer;
 use super::bundle::show_options;
+use super::lab::LabFile;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output::colored;
 use crate::{live, output};
+use punctual_bundle::summary::Summary;
 use punctual_bundle::{Bundle, Series};
 use punctual_core::Nanos;
-use punctual_plan::{Plan, SystressFile, SystressFormat, TargetPlan};
+use punctual_plan::overrides::{self, Override};
+use punctual_plan::text::quoted;
+use punctual_plan::{Plan, SystressFile, SystressFormat, TargetPlan, lab};
 use punctual_report::export::systress::{self, Layout};
 use punctual_report::export::{self, Format};
 use punctual_report::format::plain;
@@ -48,6 +57,14 @@ pub struct Args {
     /// Ignore unknown sections and keys, with a warning
     #[arg(long)]
     allow_unknown: bool,
+    /// Set a key of every [[measure]] of the file, as `--set period=200us`; can be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    set: Vec<(String, String)>,
+    /// Measure this long, whatever the file says
+    #[arg(long, value_name = "DURATION")]
+    duration: Option<Nanos>,
+    #[command(flatten)]
+    cyclictest: Cyclictest,
     #[command(flatten)]
     common: Common,
     /// End when this process, which started this one, ends
@@ -69,11 +86,38 @@ pub fn run(args: Args) -> Ending {
     }
     // What parsing arguments needed is not needed again.
     memory::release_setup();
-    run_experiment(
-        &args.common,
-        &Asked::of_file(&args.file, args.allow_unknown, &args.common.options())?,
-        args.continued.as_deref(),
-    )
+    let mut asked = Asked::of_file(&args.file, args.allow_unknown, &args.common.options())?;
+    if std::str::from_utf8(&asked.bytes).is_ok_and(lab::is_lab) {
+        return run_lab(&args);
+    }
+    asked.bytes =
+        overrides::apply(&args.file, &asked.bytes, &args.overrides()).map_err(Failure::refused)?;
+    run_experiment(&args.common, &asked, args.continued.as_deref())
+}
+
+/// A lab file is run as `punctual lab run` does.
+fn run_lab(args: &Args) -> Ending {
+    if args.continued.is_some() || !args.overrides().is_empty() {
+        return Err(Failure::refused(format!(
+            "{} is a lab file: run it with `punctual lab run {0}`, which continues it too; set \
+             values in the file",
+            shown(&args.file)
+        )));
+    }
+    let Common { plan, exact, json, quiet, repeat, .. } = args.common;
+    let (output, junit) = (args.common.output.clone(), args.common.junit.clone());
+    let repeat = (repeat > 1).then_some(repeat);
+    let file = args.file.clone();
+    super::lab::run_file(LabFile { file, plan, output, repeat, exact, junit, json, quiet })
+}
+
+impl Args {
+    /// What the command line sets of the measures in the file.
+    fn overrides(&self) -> Vec<Override> {
+        let duration = self.duration.map(|of| ("duration".to_owned(), quoted(&of.to_string())));
+        let set = self.set.iter().map(|(key, value)| (key.clone(), in_toml(value)));
+        self.cyclictest.settings().into_iter().chain(duration).chain(set).collect()
+    }
 }
 
 /// Why `--continue` is refused.
@@ -120,17 +164,18 @@ fn run_locally(args: &Common, asked: &Asked, continued: Option<&Path>) -> Ending
     let finished = session::run(&plan, &loaded, context, &mut *watcher);
     watcher.end();
     drop(watcher);
-    let finished = finished?;
+    let mut finished = finished?;
     if let Some(continuation) = continuation {
         return end_continued(args, &continuation, finished);
     }
     // Whatever cannot be printed, the files are written.
-    let shown = show(&finished, args.json);
+    let shown = show(&mut finished, args.json);
     let written = write_beside(args, &plan, &finished);
+    let closed = close(&finished.summary, args);
     if let Some(trouble) = finished.trouble {
         return Err(trouble);
     }
-    shown.and(written)?;
+    shown.and(written).and(closed)?;
     Ok(finished.exit)
 }
 
@@ -163,16 +208,30 @@ fn run_elsewhere(target: &TargetPlan, args: &Common, asked: &Asked) -> Ending {
     Ok(exit)
 }
 
-fn show(finished: &FinishedRun, json: bool) -> Result<(), Failure> {
+fn show(finished: &mut FinishedRun, json: bool) -> Result<(), Failure> {
+    let bundle = Bundle::open(&finished.directory).ok();
+    if let Some(bundle) = &bundle {
+        answer::add(bundle, &mut finished.summary);
+    }
     if json {
         return output::print_json(&finished.summary);
     }
     let views = session::views(&finished.phases);
     output::print(&terminal::show(&finished.summary, &views, &show_options()))?;
-    if let Ok(bundle) = Bundle::open(&finished.directory) {
-        output::print(&super::explain::brief(&bundle))?;
+    if let Some(bundle) = &bundle {
+        output::print(&super::explain::brief(bundle))?;
     }
     name_bundle(&finished.directory)
+}
+
+/// The last lines of a log: a line for each requirement, and the verdict. A terminal has them above
+/// all figures.
+pub fn close(summary: &Summary, args: &Common) -> Result<(), Failure> {
+    let is_log = args.quiet || output::terminal_size(std::io::stdout()).is_none();
+    match is_log && !args.json {
+        true => output::print(&terminal::closing(summary, &show_options())),
+        false => Ok(()),
+    }
 }
 
 /// Prints where the bundle is and how to see more of it.
@@ -196,17 +255,18 @@ pub fn name_bundle(directory: &Path) -> Result<(), Failure> {
 /// Shows a bundle that came back from a target, as a run here is shown.
 fn show_returned(args: &Common, directory: &Path) -> Result<(), Failure> {
     let bundle = Bundle::open(directory).map_err(Failure::failed)?;
-    let shown = show_bundle(args, &bundle);
-    shown.and(write_exports(args, &bundle))
+    let summary = answer::summarize(&bundle);
+    let shown = show_bundle(args, &bundle, &summary);
+    let written = write_exports(args, &bundle);
+    shown.and(written).and(close(&summary, args))
 }
 
-fn show_bundle(args: &Common, bundle: &Bundle) -> Result<(), Failure> {
-    let summary = punctual_analyze::summarize(bundle);
+fn show_bundle(args: &Common, bundle: &Bundle, summary: &Summary) -> Result<(), Failure> {
     if args.json {
-        return output::print_json(&summary);
+        return output::print_json(summary);
     }
     let views = punctual_analyze::views(bundle);
-    output::print(&terminal::show(&summary, &views, &show_options()))?;
+    output::print(&terminal::show(summary, &views, &show_options()))?;
     output::print(&super::explain::brief(bundle))?;
     name_bundle(&bundle.directory)
 }

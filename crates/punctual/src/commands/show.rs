@@ -1,6 +1,7 @@
 //! `punctual show`: a bundle in the terminal.
 
-use super::bundle::{open, open_checked, show_options, show_options_of};
+use super::answer;
+use super::bundle::{open, open_checked, or_newest, show_options, show_options_of};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::Bundle;
@@ -13,8 +14,8 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:\n  punctual show punctual-quickstart-20261103-141500\n  \
                         punctual show --json BUNDLE | jq '.phases[].series[].max'")]
 pub struct Args {
-    /// The bundles
-    #[arg(required = true, value_name = "BUNDLE")]
+    /// The bundles [default: the newest in the current directory]
+    #[arg(value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     /// Print JSON in the format of summary.json (docs/json.md), one document per bundle
     #[arg(long)]
@@ -29,6 +30,7 @@ pub struct Args {
 
 /// Shows them one after the other.
 pub fn run(args: Args) -> Ending {
+    let args = Args { bundles: or_newest(args.bundles)?, ..args };
     if args.published {
         return published(&args.bundles);
     }
@@ -37,7 +39,7 @@ pub fn run(args: Args) -> Ending {
     }
     for path in &args.bundles {
         let bundle = open_checked(path)?;
-        let mut summary = punctual_analyze::summarize(&bundle);
+        let mut summary = answer::summarize(&bundle);
         if args.json {
             summary.recording = recorded::open(&bundle).map(|opened| opened.summary());
             output::print_json(&summary)?;

@@ -9,6 +9,7 @@ use crate::format::{count, counted, micros, percent, span};
 use crate::sentence::advice::{self, Rules};
 use crate::sentence::explain::{blamed, paragraph, reasons, share, title, who};
 use crate::tables;
+use punctual_analyze::answer::first_of_each;
 use punctual_analyze::explain::{Cause, Explanation, Kind as Begins, Ranking, rank};
 use punctual_analyze::gaps::Gaps;
 use punctual_analyze::threads::{Coverage, Interrupt, Tracker, Windows};
@@ -78,14 +79,14 @@ impl Breakdown {
             return None;
         }
         let names = &all.names;
-        let ranking = rank(all.samples.iter().map(|one| &one.explanation), names, Nanos::ZERO);
-        // The latest of all series first.
-        let mut latest: Vec<&Explained> = all.samples.iter().collect();
+        // The latest of all series first, of each incident its first sample.
+        let mut latest = first_of_each(&all.samples);
+        let ranking = rank(latest.iter().map(|one| &one.explanation), names, Nanos::ZERO);
         latest.sort_by_key(|one| std::cmp::Reverse(one.explanation.latency()));
         let shown = &latest[..latest.len().min(SHOWN)];
         let coverage = Coverage::of(&all.recorded, names);
         Some(Breakdown {
-            culprits: culprits(&ranking, names),
+            culprits: culprits(&ranking),
             advice: advices(&ranking, names, &Rules::of(check)),
             samples: shown
                 .iter()
@@ -326,9 +327,9 @@ fn picture(one: &Explained, names: &Names, coverage: &Coverage) -> Picture {
     picture
 }
 
-fn culprits(ranking: &Ranking, names: &Names) -> Table {
+fn culprits(ranking: &Ranking) -> Table {
     let heading = format!("Culprits of {}, by time", counted(ranking.samples, "sample"));
-    let mut table = Table::from(tables::culprits::table(heading, ranking, names));
+    let mut table = Table::from(tables::culprits::table(heading, ranking));
     for (row, culprit) in table.rows.iter_mut().zip(&ranking.culprits) {
         row[0].swatch = Some(look(culprit.cause).number());
     }
@@ -342,7 +343,7 @@ fn advices(ranking: &Ranking, names: &Names, rules: &Rules) -> Vec<Advice> {
         if all.iter().any(|other| other.text == advice.text) {
             continue;
         }
-        let who = blamed(culprit, names);
+        let who = blamed(culprit);
         let about =
             format!("{}{}{who}", title(culprit.cause), if who.is_empty() { "" } else { ": " });
         let rule = |rule: advice::Matching| {

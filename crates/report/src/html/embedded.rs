@@ -11,6 +11,10 @@ use super::recording::section::Data;
 use super::scale::Scale;
 use super::style::Style;
 use crate::format::count;
+use punctual_analyze::answer::standing;
+use punctual_bundle::meta::is_latency;
+use punctual_bundle::summary::RequirementSummary;
+use punctual_core::{Comparison, Requirement};
 use serde::Serialize;
 
 /// All of it. Latencies are integers in ns; times are integers in µs since the zero of their
@@ -21,6 +25,11 @@ pub struct EmbeddedData<'a> {
     per_decade: usize,
     /// Whose time latencies are in, for the titles of axes, where it is not the system's own.
     timebase: Option<&'static str>,
+    /// The series that is shown over time at first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lead: Option<usize>,
+    /// Bounds that are required of latencies, ascending.
+    bounds: Vec<i64>,
     /// How the histogram is drawn at first.
     scale: Scale,
     /// Whether each group is one curve at first.
@@ -105,6 +114,8 @@ impl<'a> EmbeddedData<'a> {
         EmbeddedData {
             per_decade: PER_DECADE,
             timebase: content.timebase.word(),
+            lead: lead(content),
+            bounds: bounds(content),
             scale,
             merge: merges(content),
             apart: content.apart,
@@ -122,6 +133,32 @@ impl<'a> EmbeddedData<'a> {
     pub fn to_text(&self) -> Result<String, serde_json::Error> {
         Ok(escape(&serde_json::to_string(self)?))
     }
+}
+
+/// The longest latency of the threads that matter most.
+fn lead(content: &Content<'_>) -> Option<usize> {
+    let lines = content.lines.iter().enumerate();
+    let latencies = lines.filter(|(_, line)| is_latency(&line.series.meta.workload, &line.short));
+    let longest = latencies.max_by_key(|(_, line)| (standing(line.summary), line.summary.max));
+    longest.map(|(place, _)| place)
+}
+
+/// Lines beyond this many would hide the curves.
+const MAX_BOUNDS: usize = 4;
+
+/// What latencies are required to stay below.
+fn bounds(content: &Content<'_>) -> Vec<i64> {
+    let all = content.lines.iter().flat_map(|line| &line.summary.requirements);
+    let bound = |held: &RequirementSummary| {
+        let Requirement { metric, comparison, bound } = held.requirement.parse().ok()?;
+        let is_upper = matches!(comparison, Comparison::Less | Comparison::LessOrEqual);
+        (is_upper && metric.is_time() && bound > 0).then_some(bound)
+    };
+    let mut bounds: Vec<i64> = all.filter_map(bound).collect();
+    bounds.sort_unstable();
+    bounds.dedup();
+    bounds.truncate(MAX_BOUNDS);
+    bounds
 }
 
 /// Whether there are too many curves to distinguish them.

@@ -6,9 +6,13 @@ use super::facts;
 use super::gather::Content;
 use super::table::{Cell, Column, Table, class};
 use super::text::{clip, instant, name};
+use crate::answer::{delays_sentence, figure_sentence, known};
 use crate::format::{count, duration, micros_f64, span};
 use crate::tables::{self, requirements, verdict_words};
 use crate::verdict::{beside_requirements, of_reason, tone_of};
+use punctual_analyze::answer::standing;
+use punctual_bundle::answer::Answer;
+use punctual_bundle::meta::is_latency;
 use punctual_bundle::summary::{
     Proof, ProofOutcome, RequirementSummary, SeriesSummary, ValidityWord, VerdictWord,
 };
@@ -28,6 +32,8 @@ const MAX_PLACES: usize = 6;
 pub struct Header {
     title: String,
     facts: Vec<(&'static str, Vec<String>)>,
+    /// The facts in one line.
+    about: String,
     key_figures: Vec<KeyFigure>,
     banner: Option<Banner>,
     /// Of several bundles, one row each.
@@ -49,6 +55,9 @@ struct Banner {
     class: &'static str,
     mark: &'static str,
     headline: String,
+    /// The figure that decided it and what delayed it, each with its word.
+    answer: Vec<(&'static str, String)>,
+    to_do: Vec<String>,
     sentences: Vec<String>,
     more: usize,
 }
@@ -88,11 +97,24 @@ pub fn header(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Header {
     let bundles = (inputs.len() > 1).then(|| bundle_table(inputs, content));
     Header {
         title,
+        about: about(inputs),
         facts,
         key_figures: key_figures(inputs, content),
         banner: banner(inputs, content),
         bundles,
     }
+}
+
+/// When, where and how it ended, in a line.
+fn about(inputs: &[ReportInput<'_>]) -> String {
+    let [only] = inputs else { return "What was measured".to_owned() };
+    let begun = only.summary.target.as_ref().map_or(only.summary.created, |target| target.started);
+    let place = place(only).into_iter().take(2);
+    let ended = match (&only.bundle.manifest.ending, only.bundle.completeness) {
+        (Some(ending), Completeness::Whole) => clip(&ending.outcome.to_string(), 80),
+        _ => "cut off".to_owned(),
+    };
+    [instant(begun)].into_iter().chain(place).chain([ended]).collect::<Vec<_>>().join(" · ")
 }
 
 /// What was measured: a line for each kind of series.
@@ -232,7 +254,10 @@ fn ended(input: &ReportInput<'_>) -> String {
 }
 
 fn key_figures(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<KeyFigure> {
-    let of_series = || key_figures_of_series(&all_series(inputs, content), &content.timebase);
+    let of_series = || match inputs {
+        [only] => key_figures_of_answer(&known(only.summary), inputs, content),
+        _ => key_figures_of_series(&all_series(inputs, content), &content.timebase),
+    };
     let mut key_figures = if content.lines.is_empty() { Vec::new() } else { of_series() };
     let recordings: Vec<_> =
         inputs.iter().filter_map(|input| Some(input.recording?.extent())).collect();
@@ -265,9 +290,56 @@ fn key_figures(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<KeyFigu
     if key_figures.is_empty() { of_series() } else { key_figures }
 }
 
+/// The figure that decided one bundle, and how many samples are beyond its bound, before the
+/// others.
+fn key_figures_of_answer(
+    answer: &Answer,
+    inputs: &[ReportInput<'_>],
+    content: &Content<'_>,
+) -> Vec<KeyFigure> {
+    let all = all_series(inputs, content);
+    let mut others = key_figures_of_series(&all, &content.timebase);
+    let Some(figure) = &answer.figure.as_ref().filter(|figure| figure.is_time) else {
+        return others;
+    };
+    let unit = content.timebase.unit("µs");
+    let required = match (&figure.comparison, figure.bound) {
+        (Some(comparison), Some(bound)) => {
+            format!(" · required {comparison} {} {unit}", micros_f64(bound as f64))
+        }
+        _ => String::new(),
+    };
+    let is_beyond = figure.beyond.is_some_and(|beyond| beyond > 0);
+    let mut key_figures = vec![KeyFigure {
+        label: if figure.metric == "max" { "Worst latency" } else { "Latency required" },
+        value: micros_f64(figure.value),
+        unit,
+        sub: format!("{} of {}{required}", name(&figure.metric), name(&figure.series)),
+        class: if is_beyond { "warn" } else { "" },
+    }];
+    key_figures.extend(figure.beyond.map(|beyond| KeyFigure {
+        label: "Longer than allowed",
+        value: count(beyond),
+        unit: String::new(),
+        sub: format!("of {} samples", count(figure.samples)),
+        class: if is_beyond { "warn" } else { "good" },
+    }));
+    others.retain(|other| figure.metric != "max" || other.label != "Worst latency");
+    key_figures.append(&mut others);
+    key_figures
+}
+
+/// Of the threads that matter most: the period of a thread that waits for a user is no latency.
 fn key_figures_of_series(all: &[(String, &SeriesSummary)], timebase: &Timebase) -> Vec<KeyFigure> {
+    let latencies = || all.iter().filter(|(_, of)| is_latency(&of.workload, &of.name));
+    let most = latencies().filter(|(_, of)| of.count > 0).map(|(_, of)| standing(of)).max();
+    let matters = |of: &SeriesSummary| {
+        is_latency(&of.workload, &of.name) && most.is_none_or(|most| standing(of) == most)
+    };
+    let chosen: Vec<(String, &SeriesSummary)> =
+        all.iter().filter(|(_, of)| matters(of)).cloned().collect();
     let worst =
-        all.iter().filter_map(|(full, of)| Some((of.max?, full))).max_by_key(|(max, _)| *max);
+        chosen.iter().filter_map(|(full, of)| Some((of.max?, full))).max_by_key(|(max, _)| *max);
     let micros = timebase.unit("µs");
     let mut key_figures = Vec::new();
     if let Some((max, full)) = worst {
@@ -279,7 +351,7 @@ fn key_figures_of_series(all: &[(String, &SeriesSummary)], timebase: &Timebase) 
             class: "",
         });
     }
-    if let Some((key, ns, full)) = highest_percentile(all) {
+    if let Some((key, ns, full)) = highest_percentile(&chosen) {
         key_figures.push(KeyFigure {
             label: "Highest percentile",
             value: micros_f64(ns as f64),
@@ -378,7 +450,8 @@ fn banner<'a>(inputs: &'a [ReportInput<'_>], content: &Content<'_>) -> Option<Ba
     let mut verdict = Verdict::of(reasons, asked);
     let words = verdicts().filter_map(|verdict| verdict.word).chain(verdict.word);
     verdict.word = VerdictWord::gravest(words);
-    if !asked && verdict.exit() == Exit::Done {
+    let is_open = !asked && verdict.exit() == Exit::Done;
+    if is_open && (inputs.len() > 1 || content.lines.is_empty()) {
         return None;
     }
     let mut sentences = sentences(
@@ -391,6 +464,10 @@ fn banner<'a>(inputs: &'a [ReportInput<'_>], content: &Content<'_>) -> Option<Ba
         });
         sentences.extend(of_bundle);
     }
+    let answer = match inputs {
+        [only] => Some(known(only.summary)),
+        _ => None,
+    };
     let more = sentences.len().saturating_sub(MAX_SENTENCES);
     let tone = tone_of(&verdict);
     Some(Banner {
@@ -399,13 +476,28 @@ fn banner<'a>(inputs: &'a [ReportInput<'_>], content: &Content<'_>) -> Option<Ba
             (None | Some(VerdictWord::Met), tables::Tone::Good) => {
                 verdict_words(VerdictWord::Met).0
             }
+            _ if is_open => "",
             (None | Some(VerdictWord::Met), _) => "!",
             (Some(word), _) => verdict_words(word).0,
         },
-        headline: headline(&verdict, &all),
+        headline: match &answer {
+            Some(answer) => answer.verdict.clone(),
+            None => headline(&verdict, &all),
+        },
+        answer: answer.iter().flat_map(|answer| lines_of(answer, &content.timebase)).collect(),
+        to_do: answer.map(|answer| answer.to_do).unwrap_or_default(),
         sentences: sentences.into_iter().take(MAX_SENTENCES).collect(),
         more,
     })
+}
+
+/// The figure that decided it, and what delayed it.
+fn lines_of(answer: &Answer, timebase: &Timebase) -> Vec<(&'static str, String)> {
+    let unit = timebase.unit("µs");
+    let time = |ns: f64| format!("{} {unit}", micros_f64(ns));
+    let figure = answer.figure.as_ref().map(|of| ("Figure", figure_sentence(of, time)));
+    let delays = answer.delayed_by.as_ref().map(|of| ("Delayed by", delays_sentence(of, time)));
+    figure.into_iter().chain(delays).collect()
 }
 
 /// What became of the requirements, with their numbers where there are several.

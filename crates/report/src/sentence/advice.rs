@@ -47,6 +47,20 @@ pub fn of(cause: Cause, names: &Names) -> Advice {
     Advice { text: text.to_owned(), rules }
 }
 
+/// What to do about a kind of cause of which no more is known.
+pub fn of_kind(kind: CauseKind) -> Advice {
+    Advice { text: kind.advice().to_owned(), rules: kind.rules() }
+}
+
+/// What to do about a lock that a lower priority holds.
+pub fn of_inherited(holder: Option<&str>) -> String {
+    format!(
+        "Use a mutex with priority inheritance (PTHREAD_PRIO_INHERIT): {} then runs with the \
+         priority of the waiting thread. Hold the lock for a shorter time.",
+        holder.unwrap_or("its holder")
+    )
+}
+
 fn of_vector(vector: u8, names: &Names) -> Advice {
     let name = names.vector(vector);
     let (text, rules): (&str, &'static [&'static str]) = if name.starts_with("local_timer") {

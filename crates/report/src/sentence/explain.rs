@@ -189,11 +189,8 @@ pub fn who(cause: Cause, prio: Option<i16>, names: &Names) -> String {
 }
 
 /// By whom, over many samples: the name alone.
-pub fn blamed(culprit: &Culprit, names: &Names) -> String {
-    match culprit.who.as_deref() {
-        Some(who) => plain(who),
-        None => who(culprit.cause, None, names),
-    }
+pub fn blamed(culprit: &Culprit) -> String {
+    culprit.who.as_deref().map(plain).unwrap_or_default()
 }
 
 /// ` in clone()`, ` in user mode`, or nothing.

@@ -3,10 +3,9 @@
 use super::{Cell, Column, Table};
 use crate::sentence::explain::{blamed, title};
 use punctual_analyze::explain::Ranking;
-use punctual_core::Names;
 
 /// Causes with who it was, those of most time first; `title` is that of the table.
-pub fn table(heading: String, ranking: &Ranking, names: &Names) -> Table {
+pub fn table(heading: String, ranking: &Ranking) -> Table {
     let columns = vec![
         Column::text("cause", 0),
         Column::text("who", 0).at_most(24),
@@ -19,7 +18,7 @@ pub fn table(heading: String, ranking: &Ranking, names: &Names) -> Table {
     let rows = ranking.culprits.iter().map(|culprit| {
         vec![
             Cell::text(title(culprit.cause)),
-            Cell::text(blamed(culprit, names)),
+            Cell::text(blamed(culprit)),
             Cell { bar: Some(culprit.share), ..Cell::share(culprit.share).strong() },
             Cell::time(culprit.time.ns()),
             Cell::count(culprit.samples),

@@ -292,6 +292,7 @@ mod tests {
             requirement: "max < 1ms".to_owned(),
             verdict: VerdictWord::Met,
             figure: Some(1.0),
+            beyond: None,
             reason: None,
         }];
         let series = CellSeries {

@@ -99,13 +99,21 @@ pub fn own(title: String, of: &punctual_core::Table) -> Table {
         }
     };
     let columns: Vec<Column> = of.columns.iter().take(COLUMNS).enumerate().map(column).collect();
-    let value = |value: &punctual_core::Cell| match value {
+    // An id is no quantity.
+    let is_id = |place: usize| {
+        let column = of.columns.get(place);
+        column.is_some_and(|of| of.name == "tid" || matches!(&*of.unit, "id" | "number"))
+    };
+    let value = |(place, value): (usize, &punctual_core::Cell)| match value {
         punctual_core::Cell::Nothing => Cell::default(),
+        punctual_core::Cell::Number(number) if is_id(place) => {
+            Cell::figure(*number, format!("{number:.0}"))
+        }
         punctual_core::Cell::Number(number) => Cell::figure(*number, cell(value)),
         punctual_core::Cell::Text(text) => Cell::text(text),
     };
     let row = |row: &Vec<punctual_core::Cell>| {
-        let mut cells: Vec<Cell> = row.iter().take(columns.len()).map(value).collect();
+        let mut cells: Vec<Cell> = row.iter().take(columns.len()).enumerate().map(value).collect();
         cells.resize_with(columns.len(), Cell::default);
         cells
     };

@@ -8,6 +8,7 @@ use crate::format::{clipped, count, counted, percent, plain};
 use crate::sentence::advice::{self, Matching, Rules};
 use crate::sentence::explain::{Reason, blamed, paragraph, reasons, share, title, wake_ups, who};
 use crate::tables::{Cell, Column, Table, culprits};
+use punctual_analyze::answer::{first_of_each, incidents_of};
 use punctual_analyze::explain::{Culprit, Explanation, Ranking, rank};
 use punctual_analyze::{Explained, Explanations};
 use punctual_core::{Names, Nanos};
@@ -29,24 +30,27 @@ pub fn explanations(
 ) -> String {
     let mut out = Page::new(options);
     for series in all.samples.chunk_by(|one, other| of(one) == of(other)) {
-        for (k, one) in series.iter().take(shown).enumerate() {
-            sample(&mut out, one, (k + 1, series.len()), &all.names);
+        let incidents = incidents(series);
+        let noun = if incidents.len() < series.len() { "incident" } else { "sample" };
+        for (k, incident) in incidents.iter().take(shown).enumerate() {
+            let heading =
+                format!("{} of {}", count(k as u64 + 1), counted(incidents.len() as u64, noun));
+            sample(&mut out, incident[0], &heading, &all.names);
+            follow(&mut out, &incident[1..]);
         }
-        if let Some(more) = series.len().checked_sub(shown).filter(|more| *more > 0) {
+        if let Some(more) = incidents.len().checked_sub(shown).filter(|more| *more > 0) {
             out.gap();
-            let text = format!(
-                "{} not shown: use --worst {}.",
-                counted(more as u64, "further sample"),
-                series.len()
-            );
+            let further = counted(more as u64, &format!("further {noun}"));
+            let text = format!("{further} not shown: use --worst {}.", series.len());
             out.paragraph("  ", "  ", Tone::Faint, &text);
         }
     }
     if all.samples.is_empty() {
         out.paragraph("", "", Tone::Plain, "No sample or interval matches.");
     }
-    let ranking = rank(all.samples.iter().map(|one| &one.explanation), &all.names, Nanos::ZERO);
-    write_culprits(&mut out, &ranking, &all.names);
+    let firsts = first_of_each(&all.samples);
+    let ranking = rank(firsts.iter().map(|one| &one.explanation), &all.names, Nanos::ZERO);
+    write_culprits(&mut out, &ranking);
     advice(&mut out, &ranking, &all.names, rules);
     if !all.findings.is_empty() {
         super::findings::write(&mut out, &all.findings);
@@ -54,19 +58,52 @@ pub fn explanations(
     out.finish()
 }
 
+/// The incidents of a series, the one with the longest latency first; the samples of each in the
+/// order of time.
+fn incidents(series: &[Explained]) -> Vec<Vec<&Explained>> {
+    let samples: Vec<&Explained> = series.iter().collect();
+    let groups = incidents_of(&samples);
+    if groups.len() == samples.len() {
+        return samples.into_iter().map(|one| vec![one]).collect();
+    }
+    let mut all: Vec<Vec<&Explained>> =
+        groups.iter().map(|group| group.iter().map(|place| samples[*place]).collect()).collect();
+    all.sort_by_key(|group| std::cmp::Reverse(longest(group)));
+    all
+}
+
+fn longest(group: &[&Explained]) -> Nanos {
+    group.iter().map(|one| one.explanation.latency()).max().unwrap_or_default()
+}
+
+/// The late samples that follow from the one above.
+fn follow(out: &mut Page, further: &[&Explained]) {
+    if further.is_empty() {
+        return;
+    }
+    let longest = out.latency(longest(further).ns() as f64);
+    let text = format!(
+        "{} that follow from it: released before it, or one of them, had ended; the longest took \
+         {longest} {}.",
+        counted(further.len() as u64, "late sample"),
+        out.unit()
+    );
+    out.paragraph("  ", "  ", Tone::Faint, &text);
+}
+
 /// What a sample is of.
 fn of(sample: &Explained) -> (&str, &str) {
     (&sample.phase, &sample.series)
 }
 
-fn sample(out: &mut Page, shown: &Explained, (number, of): (usize, usize), names: &Names) {
+fn sample(out: &mut Page, shown: &Explained, number: &str, names: &Names) {
     let name = if shown.phase.is_empty() {
         shown.series.clone()
     } else {
         format!("{}/{}", shown.phase, shown.series)
     };
     let name = clipped(&name, NAME, out.options.ascii);
-    out.heading(&format!("{name}: {} of {}", count(number as u64), counted(of as u64, "sample")));
+    out.heading(&format!("{name}: {number}"));
     for line in super::paint::wrap(
         &paragraph(&shown.explanation, names, &shown.events),
         out.options.width.saturating_sub(2).max(20),
@@ -166,13 +203,13 @@ fn legend(out: &mut Page, explanation: &Explanation, ranked: &[Reason<'_>], name
     table::body(out, &Table::new("causes", columns).rows(rows));
 }
 
-fn write_culprits(out: &mut Page, ranking: &Ranking, names: &Names) {
+fn write_culprits(out: &mut Page, ranking: &Ranking) {
     if ranking.culprits.is_empty() {
         return;
     }
     let late = counted(ranking.samples, "sample");
     let sum = format!("{} {}", out.latency(ranking.latency.ns() as f64), out.unit());
-    let table = culprits::table(format!("Culprits: {sum} in {late}"), ranking, names);
+    let table = culprits::table(format!("Culprits: {sum} in {late}"), ranking);
     table::section(out, &table);
 }
 
@@ -191,7 +228,7 @@ fn advice(out: &mut Page, ranking: &Ranking, names: &Names, rules: &Rules) {
         if sentences.contains(&advice.text) {
             continue;
         }
-        let who = clipped(&blamed(culprit, names), NAME / 2, out.options.ascii);
+        let who = clipped(&blamed(culprit), NAME / 2, out.options.ascii);
         let who = if who.is_empty() { String::new() } else { format!(" ({who})") };
         let text =
             format!("{}{who}, {}: {}", title(culprit.cause), percent(culprit.share), advice.text);

@@ -127,7 +127,7 @@ impl<'a> Page<'a> {
 }
 
 /// Texts of findings hold `µ`, `–` and the like; names can hold anything.
-fn to_ascii(text: &str) -> String {
+pub fn to_ascii(text: &str) -> String {
     let spell = |c: char| match c {
         'µ' | 'μ' => "u".to_owned(),
         '–' | '—' | '−' => "-".to_owned(),

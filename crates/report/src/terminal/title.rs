@@ -2,9 +2,10 @@
 //! is.
 
 use super::paint::{Page, Tone};
+use crate::answer::known;
 use crate::format;
 use crate::verdict::{beside_requirements, of_reason, tone_of};
-use punctual_bundle::summary::{Proof, ProofOutcome, Summary, ValidityWord, VerdictWord};
+use punctual_bundle::summary::{Proof, ProofOutcome, ProofWord, Summary, ValidityWord};
 use punctual_bundle::verdict::FailedPart;
 use punctual_bundle::{Outcome, Reason};
 
@@ -15,6 +16,7 @@ const REASONS: usize = 4;
 
 pub fn write(out: &mut Page, summary: &Summary) {
     name(out, summary);
+    super::answer::write(out, summary, &known(summary));
     if let Some(target) = &summary.target {
         let words = format!("on {}: {}", target.kind, format::plain(&target.name));
         out.paragraph("", "", Tone::Plain, &words);
@@ -27,16 +29,13 @@ pub fn write(out: &mut Page, summary: &Summary) {
     out.paragraph("", "", tone, &text);
     let gaps = crate::sentence::gaps(&summary.gaps);
     gaps.iter().for_each(|gap| out.paragraph("", "", Tone::Uncertain, gap));
-    if let Some(digest) = &summary.digest {
-        out.paragraph("", "", Tone::Plain, &digest_line(summary, digest));
-    }
     if let Some((tone, text)) = not_real_time(summary) {
         out.paragraph("", "", tone, &text);
     }
     for (tone, text) in validity(summary) {
         out.paragraph("", "", tone, &text);
     }
-    if let Some(text) = overall(summary) {
+    if let Some(text) = further_reasons(summary) {
         out.paragraph("", "", tone_of(&summary.verdict), &text);
     }
 }
@@ -49,6 +48,14 @@ pub fn name(out: &mut Page, summary: &Summary) {
     let begun = summary.target.as_ref().map_or(summary.created, |target| target.started);
     let when = begun.strftime("%Y-%m-%d %H:%M:%S UTC");
     out.line(&format!("{name}  {when}"));
+}
+
+/// The digest of all samples, below all figures.
+pub fn write_digest(out: &mut Page, summary: &Summary) {
+    if let Some(digest) = &summary.digest {
+        out.gap();
+        out.paragraph("", "", Tone::Faint, &digest_line(summary, digest));
+    }
 }
 
 /// Enough of it to distinguish runs, and whether repeats agree.
@@ -98,8 +105,15 @@ fn not_real_time(summary: &Summary) -> Option<(Tone, String)> {
 /// That the run is invalid, and why: each proof that fails, once.
 fn validity(summary: &Summary) -> Vec<(Tone, String)> {
     let Some(validity) = &summary.validity else { return Vec::new() };
+    let mut against = summary.verdict.against();
+    let is_stopped = against.any(|reason| matches!(reason, Reason::StopAbove { .. }));
     let of = |outcome: ProofOutcome| {
-        validity.proofs.iter().filter(move |proof| proof.outcome == outcome)
+        // A stop that was asked for leaves fewer samples: the others stay valid.
+        let is_stop = move |proof: &&Proof| {
+            is_stopped && proof.proof == ProofWord::Samples && outcome == ProofOutcome::Unknown
+        };
+        let proofs = validity.proofs.iter();
+        proofs.filter(move |proof| proof.outcome == outcome && !is_stop(proof))
     };
     let (tone, word, proofs): (_, _, Vec<&Proof>) = match validity.verdict {
         ValidityWord::Invalid => (Tone::Bad, "INVALID", of(ProofOutcome::Fails).collect()),
@@ -122,32 +136,21 @@ fn validity(summary: &Summary) -> Vec<(Tone, String)> {
     lines
 }
 
-/// The verdict, and what of its reasons stands neither above nor in the tables below.
-fn overall(summary: &Summary) -> Option<String> {
-    let word = match summary.verdict.word {
-        None => None,
-        Some(VerdictWord::Met) => Some("all requirements are met"),
-        Some(VerdictWord::NotMet) => Some("A REQUIREMENT IS NOT MET"),
-        Some(VerdictWord::Undecided) => Some("the evidence does not decide every requirement"),
-        Some(VerdictWord::Invalid) => {
-            Some("NO VERDICT: the requirements were not measured as requested")
-        }
-    };
+/// The reasons for the verdict that stand neither in the answer nor in the tables below.
+fn further_reasons(summary: &Summary) -> Option<String> {
     let is_above = |reason: &&Reason| match reason {
-        Reason::NotAsAsked { .. } | Reason::CutOff { .. } => true,
+        Reason::NotAsAsked { .. } | Reason::CutOff { .. } | Reason::StopAbove { .. } => true,
         Reason::Failed { part, .. } => *part == FailedPart::Run,
         _ => false,
     };
+    let first = summary.verdict.against().next();
     let reasons = beside_requirements(summary);
-    let mut reasons: Vec<String> =
-        reasons.filter(|reason| !is_above(reason)).map(of_reason).collect();
+    let mut reasons: Vec<String> = reasons
+        .filter(|reason| !is_above(reason) && Some(*reason) != first)
+        .map(of_reason)
+        .collect();
     let more = reasons.len().saturating_sub(REASONS);
     reasons.truncate(REASONS);
     reasons.extend((more > 0).then(|| format!("and {more} more (punctual show --json)")));
-    let reasons = (!reasons.is_empty()).then(|| reasons.join("; "));
-    let text = match (word, reasons) {
-        (Some(word), Some(reasons)) => format!("{word}: {reasons}"),
-        (word, reasons) => reasons.or(word.map(str::to_owned))?,
-    };
-    Some(format::plain(&text))
+    (!reasons.is_empty()).then(|| format::plain(&reasons.join("; ")))
 }

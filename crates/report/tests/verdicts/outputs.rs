@@ -78,13 +78,14 @@ pub fn shown(output: Output, bundle: &Bundle) -> Shown {
 }
 
 /// What a title says where something is not well.
-const ALARMS: [&str; 8] = [
+const ALARMS: [&str; 9] = [
     "NOT MET",
-    "NO VERDICT",
-    "does not decide",
+    "UNDECIDED",
+    "stopped at",
     "INVALID",
     "CUT OFF",
     "failed: ",
+    "FAILED: ",
     "could not be written",
     "events were lost",
 ];
@@ -111,8 +112,8 @@ pub fn page(bundles: &[&Bundle]) -> (bool, String) {
     let Some(banner) = page.select(&banners).next() else {
         return (true, "no banner".to_owned());
     };
-    let is_good = banner.value().classes().any(|class| class == "good");
-    (is_good, banner.text().collect::<Vec<_>>().join(" "))
+    let is_well = !banner.value().classes().any(|class| ["bad", "warn"].contains(&class));
+    (is_well, banner.text().collect::<Vec<_>>().join(" "))
 }
 
 fn of_format(format: Format, bundle: &Bundle) -> Shown {

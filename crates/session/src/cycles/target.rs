@@ -7,6 +7,7 @@ use crate::exit::Failure;
 use crate::programs::is_there;
 use punctual_sys::gate::Gated;
 use punctual_sys::user::User;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
@@ -37,17 +38,18 @@ impl Target {
     /// By the command line; nothing is started.
     pub fn find(
         pids: &[u32],
-        comm: Option<&str>,
-        threads: &[u32],
+        comms: &[String],
+        threads: &[String],
         line: &[String],
     ) -> Result<Target, Failure> {
         if let Some(program) = command::find(line)? {
             return Ok(Target::Command { program, line: line.to_vec(), user: None });
         }
-        let mut processes = match comm {
-            Some(name) => of_name(name)?,
-            None => pids.to_vec(),
-        };
+        let mut processes = pids.to_vec();
+        for name in comms {
+            processes.extend(of_name(name)?);
+        }
+        let threads = &ids_of(threads, &processes)?;
         if processes.is_empty() && !threads.is_empty() {
             processes.extend(threads.iter().filter_map(|tid| process_of(*tid)));
         }
@@ -142,6 +144,47 @@ impl Started {
         }
         self.command
     }
+}
+
+/// Threads by their ids, or by their names in these processes.
+fn ids_of(named: &[String], processes: &[u32]) -> Result<Vec<u32>, Failure> {
+    let mut ids = Vec::new();
+    for name in named {
+        if let Ok(tid) = name.parse() {
+            ids.push(tid);
+            continue;
+        }
+        let all: Vec<(u32, String)> = processes
+            .iter()
+            .flat_map(|pid| threads_of(*pid))
+            .filter_map(|tid| Some((tid, comm(tid)?)))
+            .collect();
+        let of_name: Vec<u32> =
+            all.iter().filter(|(_, own)| *own == kept(name)).map(|(tid, _)| *tid).collect();
+        if of_name.is_empty() {
+            let shown = name.escape_debug();
+            let known: BTreeSet<&str> = all.iter().map(|(_, name)| name.as_str()).collect();
+            let known: Vec<String> =
+                known.iter().take(KNOWN).map(|name| name.escape_debug().to_string()).collect();
+            return Err(Failure::refused(match known.is_empty() {
+                true => format!(
+                    "no thread is called `{shown}`: name its process, too (a process id, or \
+                     --comm NAME)"
+                ),
+                false => format!("no thread is called `{shown}`; there are {}", known.join(", ")),
+            }));
+        }
+        ids.extend(of_name);
+    }
+    Ok(ids)
+}
+
+/// Names of threads that a message lists.
+const KNOWN: usize = 12;
+
+fn threads_of(pid: u32) -> Vec<u32> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// The process of a thread.

@@ -77,7 +77,7 @@ impl ProgramRun {
             }
             None => {
                 let pids: Vec<u32> = program.pid.into_iter().collect();
-                let target = Target::find(&pids, program.comm.as_deref(), &[], &[]);
+                let target = Target::find(&pids, program.comm.as_slice(), &[], &[]);
                 Source::Processes(target.map_err(text)?, Vec::new())
             }
         };

@@ -1,8 +1,10 @@
 //! `punctual attach --cpus`: who disturbs a CPU.
 
+use crate::commands::answer;
 use crate::commands::bundle::show_options;
 use crate::exit::{Exit, Failure};
 use crate::{live, output};
+use punctual_bundle::Bundle;
 use punctual_core::{CpuSet, Nanos};
 use punctual_report::terminal;
 use punctual_session::attach::cpus::{CpuAttachment, CpuOptions, EntryRequirement};
@@ -32,7 +34,10 @@ pub fn run(request: &Request<'_>, directory: &Path) -> Result<Exit, Failure> {
     let mut watcher = live::cpu_watcher(request.quiet);
     let outcome = attachment.measure(&interrupts, &mut *watcher);
     drop(watcher);
-    let measured = attachment.end(outcome);
+    let mut measured = attachment.end(outcome);
+    if let Ok(bundle) = Bundle::open(directory) {
+        answer::add(&bundle, &mut measured.summary);
+    }
     if request.json {
         output::print_json(&measured.summary)?;
     } else {

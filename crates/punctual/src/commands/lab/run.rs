@@ -77,6 +77,37 @@ pub struct Args {
     quiet: bool,
 }
 
+/// A lab file, and what `punctual run` is asked for as far as a lab has it.
+pub struct LabFile {
+    pub file: PathBuf,
+    pub plan: bool,
+    pub output: Option<PathBuf>,
+    pub repeat: Option<u32>,
+    pub exact: bool,
+    pub junit: Option<PathBuf>,
+    pub json: bool,
+    pub quiet: bool,
+}
+
+impl From<LabFile> for Args {
+    fn from(asked: LabFile) -> Args {
+        let LabFile { file, plan, output, repeat, exact, junit, json, quiet } = asked;
+        Args {
+            file,
+            plan,
+            output,
+            seeds: None,
+            repeat,
+            on: None,
+            jobs: None,
+            exact,
+            junit,
+            json,
+            quiet,
+        }
+    }
+}
+
 /// Reads the lab file, plans, runs and prints the results.
 pub fn run(args: Args) -> Ending {
     let lab = request::load(&args.file)?;

@@ -11,6 +11,7 @@ const charts = [];
  *   height(width)    in CSS pixels
  *   make(size, view) {series, data, scales, axes, bands, draw} for uPlot; sizes are to be multiplied by size.k
  *   tip(u, idx)      nodes for the box, or null
+ *   latencies        the axis that latencies are on, for the lines of required bounds
  */
 function chart(place, spec) {
   let plot = null, view = null;
@@ -68,7 +69,7 @@ function chart(place, spec) {
           zoomTo(Math.min(a, b), Math.max(a, b));
         }],
         setCursor: [showTip],
-        draw: [made.draw || (() => {}), () => { spec.drawn = true; announce(); }],
+        draw: [made.draw || (() => {}), (u) => boundLines(u, spec.latencies, size.k), () => { spec.drawn = true; announce(); }],
       },
     }, made.data, place);
     place.append(tip);
@@ -123,6 +124,30 @@ function chart(place, spec) {
   const made = { draw, zoomTo, reset, buttons, spec, current: () => plot, view: () => view };
   charts.push(made);
   return made;
+}
+
+/** Bounds that are required of latencies, as far as they are not far beyond what was measured: there they would press all else aside. */
+function bounds(most) { return (data.bounds || []).filter((bound) => bound <= most * 5); }
+
+/** A dashed line at each required bound. */
+function boundLines(u, axis, k) {
+  if (!axis) return;
+  const { ctx, bbox } = u, { min, max } = u.scales[axis];
+  ctx.save();
+  ctx.strokeStyle = ctx.fillStyle = colour("bad");
+  ctx.lineWidth = 1.4 * k;
+  ctx.setLineDash([6 * k, 4 * k]);
+  ctx.font = 11 * k + "px system-ui, sans-serif";
+  for (const bound of (data.bounds || []).filter((each) => each >= min && each <= max)) {
+    const at = u.valToPos(bound, axis, true), text = "required: " + span(bound);
+    ctx.beginPath();
+    if (axis === "x") { ctx.moveTo(at, bbox.top); ctx.lineTo(at, bbox.top + bbox.height); } else { ctx.moveTo(bbox.left, at); ctx.lineTo(bbox.left + bbox.width, at); }
+    ctx.stroke();
+    const wide = ctx.measureText(text).width, over = axis === "x" && at + wide + 6 * k > bbox.left + bbox.width;
+    ctx.textAlign = axis === "x" && !over ? "left" : "right";
+    ctx.fillText(text, axis === "x" ? at + (over ? -4 : 4) * k : bbox.left + bbox.width - 4 * k, axis === "x" ? bbox.top + 11 * k : at - 4 * k);
+  }
+  ctx.restore();
 }
 
 /**

@@ -4,13 +4,14 @@ function histogram() {
   const state = { log: data.scale.log, width: data.scale.width };
   let shown = [], edges = [];
 
-  const top = () => data.scale.max * (state.log ? 1.1 : 1.02);
+  const top = () => Math.max(data.scale.max, ...bounds(data.scale.max)) * (state.log ? 1.1 : 1.02);
   const spec = {
     domain() {
       if (!state.log) return [0, top()];
       const lows = data.series.map((series) => (series.bins.length ? series.bins[0][0] * series.bins[0][1][0] : Infinity));
       return [Math.max(Math.min(...lows) * 0.85, state.width / 2), Math.max(top(), state.width * 2)];
     },
+    latencies: "x",
     log: () => state.log,
     height: (width) => Math.round(Math.max(260, Math.min(440, width * 0.5))),
     make(size, [min, max]) {

@@ -34,6 +34,7 @@ function percentiles() {
   };
   const spec = {
     domain: () => [0, Math.max(1, ...curves().map((curve) => Math.log10(Math.max(1, sum(curve, state.corrected ? "corrected_count" : "count"))))) + 0.05],
+    latencies: "y",
     log: () => false,
     height: (width) => Math.round(Math.max(240, Math.min(380, width * 0.42))),
     make(size, [min, max]) {
@@ -42,7 +43,8 @@ function percentiles() {
       const values = drawn.flatMap((each) => each.line.filter((point) => point[0] >= min && point[0] <= max).map((point) => point[1]));
       // The corrected view holds latencies down to nothing: they are not what the plot is for.
       const plain = drawn.filter((each) => !each.corrected).map((each) => each.line[0][1]);
-      const low = (min > 0.01 ? values : plain).reduce((a, b) => Math.min(a, b), Number.MAX_SAFE_INTEGER), high = values.reduce((a, b) => Math.max(a, b), 1);
+      const low = (min > 0.01 ? values : plain).reduce((a, b) => Math.min(a, b), Number.MAX_SAFE_INTEGER), worst = values.reduce((a, b) => Math.max(a, b), 1);
+      const high = Math.max(worst, ...bounds(worst));
       const range = state.log ? [Math.max(1, low * 0.8), Math.max(10, high * 1.25)] : [0, high * 1.05];
       return {
         focus: true,

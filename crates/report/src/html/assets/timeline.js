@@ -5,6 +5,7 @@ function timeline() {
   let buckets = null, joined = null;
 
   function worstSeries() {
+    if (data.lead != null) return data.lead;
     let worst = 0;
     data.series.forEach((series, k) => {
       const weight = (one) => (one.time.at.length || one.worst.length ? one.max ?? -1 : -2);
@@ -47,19 +48,21 @@ function timeline() {
       const [from, to] = [times.reduce((a, b) => Math.min(a, b)), times.reduce((a, b) => Math.max(a, b))];
       return to > from ? [from - (to - from) * 0.01, to + (to - from) * 0.01] : [from - 0.5, to + 0.5];
     },
+    latencies: "y",
     log: () => false,
     height: (width) => Math.round(Math.max(240, Math.min(380, width * 0.4))),
     make(size, [from, to]) {
-      const worst = selected().worst.slice().sort((a, b) => a[1] - b[1]);
+      const marked = selected().worst.slice().sort((a, b) => a[1] - b[1]);
       const own = (values) => values.map((value) => (value == null ? null : positive(value, state.log)));
       joined = uPlot.join([
         [buckets.x, own(buckets.min), own(buckets.mean), own(buckets.max)],
-        [worst.map((sample) => sample[1] / 1e6), worst.map((sample) => positive(sample[0], state.log))],
+        [marked.map((sample) => sample[1] / 1e6), marked.map((sample) => positive(sample[0], state.log))],
       ], [[2, 2, 2], [0]]);
       const inside = (x) => x >= from && x <= to;
-      const maxima = [...buckets.max.filter((value, k) => value != null && inside(buckets.x[k])), ...worst.filter((s) => inside(s[1] / 1e6)).map((s) => s[0])];
+      const maxima = [...buckets.max.filter((value, k) => value != null && inside(buckets.x[k])), ...marked.filter((s) => inside(s[1] / 1e6)).map((s) => s[0])];
       const minima = [...buckets.min.filter((value, k) => value != null && inside(buckets.x[k])), ...maxima];
-      const high = maxima.reduce((a, b) => Math.max(a, b), 1), low = minima.reduce((a, b) => Math.min(a, b), high);
+      const worst = maxima.reduce((a, b) => Math.max(a, b), 1), low = minima.reduce((a, b) => Math.min(a, b), worst);
+      const high = Math.max(worst, ...bounds(worst));
       const range = state.log ? [Math.max(1, low * 0.8), high * 1.3] : [Math.min(0, low * 1.05), high * 1.06];
       const main = colour("h0");
       const thin = { points: { show: false }, stroke: faded(main, 55), width: size.k };

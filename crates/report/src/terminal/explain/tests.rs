@@ -184,7 +184,7 @@ fn an_inversion_in_120_columns() {
 
     Culprits: 6,585 µs in 2 samples, times in µs
       cause                           who                 share   time  samples  longest in  longest
-      priority inversion              mid                75.2 %  4,950        1           1    4,950
+      priority inversion              low                75.2 %  4,950        1           1    4,950
       running task not preempted      stress-ng-fork     21.3 %  1,402        1           1    1,402
       waiting for a lock              low                 0.9 %   60.0        1           0     60.0
       softirq                         NET_RX              0.9 %   60.0        1           0     60.0
@@ -196,7 +196,7 @@ fn an_inversion_in_120_columns() {
       wake-up in progress                               < 0.1 %   1.00        1           0     1.00
 
     What to do
-      · priority inversion (mid), 75.2 %: Use a mutex with priority inheritance (PTHREAD_PRIO_INHERIT): its holder then runs
+      · priority inversion (low), 75.2 %: Use a mutex with priority inheritance (PTHREAD_PRIO_INHERIT): its holder then runs
         with the priority of the waiting thread.
       · running task not preempted (stress-ng-fork), 21.3 %: A PREEMPT_RT kernel is preemptible nearly everywhere; on other
         kernels, keep this task off the CPU.

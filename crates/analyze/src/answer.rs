@@ -1,0 +1,415 @@
+//! What decided a run, and what delayed it: the figures of its answer. The sentences are the
+//! report's.
+//!
+//! Reading order: [`deciding`] chooses the series and its figure, [`delays`] what delayed its late
+//! samples: from their explanations where there are any, else from the accounting of every sample,
+//! else from the entries into the kernel.
+
+use crate::explain::{Cause, Culprit, rank};
+use crate::incidents::{LateCycle, incidents};
+use crate::{Explained, Explanations};
+use punctual_bundle::Reason;
+use punctual_bundle::meta::{ATTACHED_WORKLOAD, ENTRIES_WORKLOAD, MeasureMeta, is_latency};
+use punctual_bundle::summary::{
+    AccountSummary, PhaseSummary, RequirementSummary, SeriesSummary, Summary, VerdictWord,
+};
+use punctual_core::cycle::CycleKind;
+use punctual_core::{
+    CauseKind, Cell, Comparison, MainPart, Metric, Names, Nanos, Requirement, Table,
+};
+use std::collections::BTreeMap;
+
+/// The figure that decided, or the one of most weight where nothing was required.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Deciding<'s> {
+    /// Where its series is.
+    pub phase: &'s PhaseSummary,
+    /// Its series.
+    pub series: &'s SeriesSummary,
+    /// Which figure.
+    pub metric: Metric,
+    /// In ns, or a count.
+    pub value: f64,
+    /// What it was held against.
+    pub requirement: Option<Requirement>,
+    /// Samples beyond the bound.
+    pub beyond: Option<u64>,
+}
+
+impl Deciding<'_> {
+    /// The latency from which on a sample is late, where there is a bound on latencies.
+    pub fn late_from(&self) -> Option<Nanos> {
+        let bounds_latency = |of: &Requirement| {
+            let bounded = matches!(of.comparison, Comparison::Less | Comparison::LessOrEqual);
+            of.metric.is_time() && bounded
+        };
+        self.requirement.filter(bounds_latency).map(|of| Nanos(of.bound))
+    }
+}
+
+/// The figure that decided a run: that of the sample that stopped it, else of the requirement that
+/// is violated most, else of the one that came nearest to its bound. Where nothing was required,
+/// the largest latency of the threads that matter. `None` where nothing was measured.
+pub fn deciding(summary: &Summary) -> Option<Deciding<'_>> {
+    stopped(summary).or_else(|| required(summary)).or_else(|| longest(summary))
+}
+
+/// The series of this full name, with its phase.
+fn series_at<'s>(
+    summary: &'s Summary,
+    place: &str,
+) -> Option<(&'s PhaseSummary, &'s SeriesSummary)> {
+    summary.phases.iter().find_map(|phase| {
+        let name = place.strip_prefix(&phase.name)?.strip_prefix('/')?;
+        phase.series.iter().find(|series| series.name == name).map(|series| (phase, series))
+    })
+}
+
+fn stopped(summary: &Summary) -> Option<Deciding<'_>> {
+    summary.verdict.reasons.iter().find_map(|reason| {
+        let Reason::StopAbove { series, latency, limit, .. } = reason else { return None };
+        let (phase, series) = series_at(summary, series)?;
+        let (metric, comparison) = (Metric::Max, Comparison::LessOrEqual);
+        let requirement = limit.map(|bound| Requirement { metric, comparison, bound });
+        Some(Deciding { phase, series, metric, value: *latency as f64, requirement, beyond: None })
+    })
+}
+
+/// Times before counts; then what is farthest beyond its bound, or nearest to it.
+fn required(summary: &Summary) -> Option<Deciding<'_>> {
+    let word = summary.verdict.word?;
+    let mut best: Option<((u8, bool, f64), Deciding<'_>)> = None;
+    for phase in &summary.phases {
+        for series in &phase.series {
+            for held in &series.requirements {
+                let Some((weight, found)) = weighed(phase, series, held, word) else { continue };
+                if best.as_ref().is_none_or(|(most, _)| weight > *most) {
+                    best = Some((weight, found));
+                }
+            }
+        }
+    }
+    best.map(|(_, found)| found)
+}
+
+fn weighed<'s>(
+    phase: &'s PhaseSummary,
+    series: &'s SeriesSummary,
+    held: &RequirementSummary,
+    word: VerdictWord,
+) -> Option<((u8, bool, f64), Deciding<'s>)> {
+    let requirement: Requirement = held.requirement.parse().ok()?;
+    let value = held.figure?;
+    let bound = requirement.bound as f64;
+    let ratio = match requirement.comparison {
+        Comparison::Greater | Comparison::GreaterOrEqual => bound / value.max(1.0),
+        _ => value / bound.max(1.0),
+    };
+    // The verdict of the run may be that of something else: then the gravest that there is.
+    let gravity = if held.verdict == word { u8::MAX } else { held.verdict.gravity() };
+    let Requirement { metric, .. } = requirement;
+    let (requirement, beyond) = (Some(requirement), held.beyond);
+    let found = Deciding { phase, series, metric, value, requirement, beyond };
+    Some(((gravity, metric.is_time(), ratio), found))
+}
+
+/// The largest latency of the threads that matter most.
+fn longest(summary: &Summary) -> Option<Deciding<'_>> {
+    let all = summary
+        .phases
+        .iter()
+        .flat_map(|phase| phase.series.iter().map(move |series| (phase, series)))
+        .filter(|(_, series)| is_latency(&series.workload, &series.name));
+    let (phase, series, max) = all
+        .filter_map(|(phase, series)| Some((phase, series, series.max?)))
+        .max_by_key(|(_, series, max)| (standing(series), *max))?;
+    let (metric, value) = (Metric::Max, max as f64);
+    Some(Deciding { phase, series, metric, value, requirement: None, beyond: None })
+}
+
+/// How much a thread matters: a real-time one most, and one least that only waits for others, which
+/// is what a thread does that waits for a user.
+pub fn standing(series: &SeriesSummary) -> u8 {
+    let waits = series.parameters.get("cycle").is_some_and(|kind| kind == CycleKind::Event.word());
+    match (series.real_time, waits) {
+        (true, _) => 2,
+        (false, false) => 1,
+        (false, true) => 0,
+    }
+}
+
+/// What delayed the late samples of a series.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Delayed {
+    /// Late samples that are divided by cause.
+    pub samples: u64,
+    /// Incidents that they make; `None` where it is not known which follow from one another.
+    pub incidents: Option<u64>,
+    /// From which latency on.
+    pub from: Nanos,
+    /// The largest share first.
+    pub causes: Vec<Blame>,
+}
+
+/// A cause with who it was.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Blame {
+    /// What.
+    pub what: Blamed,
+    /// The task, holder, interrupt or device. Untrusted.
+    pub who: Option<String>,
+    /// Of the time, 0 to 1.
+    pub share: f64,
+    /// Whether a task of lower priority than the delayed thread is known to hold the lock.
+    pub is_held_below: bool,
+}
+
+/// What took the time.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Blamed {
+    /// A cause as events prove it.
+    Cause(Cause),
+    /// A cause as the accounting divides.
+    Kind(CauseKind),
+    /// An entry of a CPU into the kernel, in words.
+    Entry {
+        /// The id of its kind.
+        kind: String,
+        /// What it was.
+        words: String,
+    },
+}
+
+/// Causes of smaller share are not named.
+const WORTH: f64 = 0.01;
+
+/// What delayed the series that decided; `None` where nothing recorded shows it.
+pub fn delays(deciding: &Deciding<'_>, explained: Option<&Explanations>) -> Option<Delayed> {
+    explained
+        .and_then(|all| of_explanations(deciding, all))
+        .or_else(|| of_account(deciding))
+        .or_else(|| of_entries(deciding))
+}
+
+/// Whether two series are of one thread: the measure of an attached program is a thread, that of a
+/// workload may have many.
+pub fn is_same_thread(one: &SeriesSummary, other: &SeriesSummary) -> bool {
+    one.name == other.name
+        || (one.workload == ATTACHED_WORKLOAD
+            && other.workload == ATTACHED_WORKLOAD
+            && one.measure == other.measure)
+}
+
+/// The explained samples of the series that decided, else of another of its thread.
+fn samples_of<'e>(deciding: &Deciding<'_>, all: &'e Explanations) -> Vec<&'e Explained> {
+    let of = |series: &SeriesSummary| -> Vec<&'e Explained> {
+        let is = |one: &&Explained| one.phase == deciding.phase.name && one.series == series.name;
+        all.samples.iter().filter(is).collect()
+    };
+    let own = of(deciding.series);
+    if !own.is_empty() {
+        return own;
+    }
+    let others = deciding.phase.series.iter();
+    let mut others = others.filter(|series| is_same_thread(series, deciding.series));
+    others.find_map(|series| Some(of(series)).filter(|of| !of.is_empty())).unwrap_or_default()
+}
+
+fn of_explanations(deciding: &Deciding<'_>, all: &Explanations) -> Option<Delayed> {
+    let mut late = samples_of(deciding, all);
+    if let Some(from) = deciding.late_from() {
+        let beyond = |one: &&Explained| one.explanation.latency() >= from;
+        if late.iter().any(beyond) {
+            late.retain(beyond);
+        }
+    }
+    let groups = incidents_of(&late);
+    let firsts = groups.iter().filter_map(|group| Some(&late.get(*group.first()?)?.explanation));
+    let ranking = rank(firsts, &all.names, Nanos::ZERO);
+    let own = rank_of_scheduling(&deciding.series.scheduling);
+    let causes = ranking.culprits.iter().filter(|culprit| culprit.share >= WORTH);
+    let causes = causes.map(|culprit| Blame {
+        what: Blamed::Cause(culprit.cause),
+        who: culprit.who.clone(),
+        share: culprit.share,
+        is_held_below: is_held_below(culprit, own, &all.names),
+    });
+    let from = late.iter().map(|one| one.explanation.latency()).min()?;
+    Some(Delayed {
+        samples: late.len() as u64,
+        incidents: Some(groups.len() as u64),
+        from,
+        causes: causes.collect(),
+    })
+    .filter(|delayed| !delayed.causes.is_empty())
+}
+
+/// The incidents that explained samples of one series make. Intervals that are no samples of a
+/// run may overlap for any reason: each is by itself.
+pub fn incidents_of(samples: &[&Explained]) -> Vec<Vec<usize>> {
+    if samples.iter().any(|one| one.phase.is_empty()) {
+        return (0..samples.len()).map(|place| vec![place]).collect();
+    }
+    let cycle = |one: &&Explained| {
+        let interval = one.explanation.interval;
+        LateCycle { released: interval.due, ended: interval.woke }
+    };
+    incidents(&samples.iter().map(cycle).collect::<Vec<_>>())
+}
+
+/// The first sample of each incident, in the order of the samples given.
+pub fn first_of_each(all: &[Explained]) -> Vec<&Explained> {
+    let mut firsts = Vec::new();
+    for series in all.chunk_by(|a, b| (&a.phase, &a.series) == (&b.phase, &b.series)) {
+        let samples: Vec<&Explained> = series.iter().collect();
+        let mut places: Vec<usize> =
+            incidents_of(&samples).iter().filter_map(|group| group.first().copied()).collect();
+        places.sort_unstable();
+        firsts.extend(places.into_iter().filter_map(|place| samples.get(place).copied()));
+    }
+    firsts
+}
+
+/// Whether the holder of the lock is of lower priority than a thread of rank `own`.
+fn is_held_below(culprit: &Culprit, own: Option<u32>, names: &Names) -> bool {
+    let holder = match culprit.cause {
+        Cause::Lock { holder: Some(holder), .. } => holder,
+        Cause::Inversion { .. } => return true,
+        _ => return false,
+    };
+    let scheduling = names.tasks.get(&holder).and_then(|task| task.scheduling.as_deref());
+    let rank = culprit.prio.map(rank_of_prio).or_else(|| rank_of_scheduling(scheduling?));
+    rank.zip(own).is_some_and(|(holder, own)| holder < own)
+}
+
+/// The scheduler takes the higher one first; time-sharing policies are 0. `None`: not known.
+fn rank_of_scheduling(words: &str) -> Option<u32> {
+    let (policy, rest) = words.split_once(' ').unwrap_or((words, ""));
+    match policy {
+        "SCHED_DEADLINE" => Some(u32::MAX),
+        "SCHED_FIFO" | "SCHED_RR" => rest.trim().parse().ok(),
+        "SCHED_OTHER" | "SCHED_BATCH" | "SCHED_IDLE" => Some(0),
+        _ => None,
+    }
+}
+
+/// The same of the kernel's `prio`.
+fn rank_of_prio(prio: i16) -> u32 {
+    match prio {
+        ..0 => u32::MAX,
+        0..100 => 99 - prio as u32,
+        100.. => 0,
+    }
+}
+
+/// From the accounting: the bands of percentiles that the late samples lie in, at least the last.
+fn of_account(deciding: &Deciding<'_>) -> Option<Delayed> {
+    let measure = &deciding.series.measure;
+    let series = deciding.phase.series.iter();
+    let of_thread = series.filter(|series| is_same_thread(series, deciding.series));
+    let own = deciding.series.account.known();
+    let account: &AccountSummary =
+        own.or_else(|| of_thread.filter_map(|series| series.account.known()).next_back())?;
+    let on_time = match (deciding.beyond, deciding.series.count) {
+        (Some(beyond), count) if count > 0 => 100.0 * (1.0 - beyond as f64 / count as f64),
+        _ => 100.0,
+    };
+    let last = account.bands.last()?;
+    let mut bands = account.bands.iter().filter(|band| band.from >= on_time).peekable();
+    let bands: Vec<_> = if bands.peek().is_some() { bands.collect() } else { vec![last] };
+    let mut times: BTreeMap<MainPart, f64> = BTreeMap::new();
+    for band in &bands {
+        for (part, mean) in &band.mean_ns {
+            if let Some(part) = MainPart::from_id(part) {
+                *times.entry(part).or_default() += mean * band.count;
+            }
+        }
+    }
+    // What the cycle before took is the cause of that one.
+    times.remove(&MainPart::Overrun);
+    let total: f64 = times.values().sum();
+    let mut measures = deciding.phase.measures.iter();
+    let notes = measures.find(|of| !measure.is_empty() && of.name == *measure);
+    let mut causes: Vec<Blame> = times
+        .into_iter()
+        .filter(|(_, time)| *time > WORTH * total)
+        .map(|(part, time)| Blame {
+            what: Blamed::Kind(part.cause()),
+            who: notes.and_then(|notes| named(notes, part)),
+            share: time / total,
+            is_held_below: false,
+        })
+        .collect();
+    causes.sort_by(|a, b| b.share.total_cmp(&a.share));
+    let samples = bands.iter().map(|band| band.count.round() as u64).sum();
+    let from = Nanos(bands.first().map_or(0, |band| band.low_ns as i64));
+    (!causes.is_empty()).then_some(Delayed { samples, incidents: None, from, causes })
+}
+
+/// Who it was, by the tables of a program's thread: in its longest cycles, else in all of them.
+fn named(measure: &MeasureMeta, part: MainPart) -> Option<String> {
+    let table = |name: &str| measure.notes.tables.iter().find(|table| table.name == name);
+    let of_longest = table("delays").and_then(|table| {
+        let [cause, by] = [column(table, "cause")?, column(table, "by")?];
+        let rows = table.rows.iter();
+        let mut rows = rows.filter(|row| text(row, cause) == Some(part.words()));
+        rows.find_map(|row| text(row, by))
+    });
+    let of_all = || {
+        let name = match part {
+            MainPart::Lock => "lock-holders",
+            MainPart::Preempted | MainPart::Runqueue | MainPart::NonPreemptible => "culprits",
+            _ => return None,
+        };
+        let table = table(name)?;
+        text(table.rows.first()?, column(table, "task")?)
+    };
+    of_longest.or_else(of_all).map(str::to_owned)
+}
+
+fn column(table: &Table, name: &str) -> Option<usize> {
+    table.columns.iter().position(|column| column.name == name)
+}
+
+fn text(row: &[Cell], place: usize) -> Option<&str> {
+    match row.get(place)? {
+        Cell::Text(text) => Some(text),
+        Cell::Number(_) | Cell::Nothing => None,
+    }
+}
+
+/// From the entries of a CPU into the kernel, by who caused them.
+fn of_entries(deciding: &Deciding<'_>) -> Option<Delayed> {
+    let series = deciding.series;
+    if series.workload != ENTRIES_WORKLOAD {
+        return None;
+    }
+    let mut measures = deciding.phase.measures.iter();
+    let measure =
+        measures.find(|of| of.name == series.measure || of.series.contains(&series.name))?;
+    let table = measure.notes.tables.iter().find(|table| table.name == "entries")?;
+    let [what, who, total, kind] =
+        ["what", "originator", "total", "kind"].map(|name| column(table, name));
+    let (what, total) = (what?, total?);
+    let time = |row: &Vec<Cell>| match row.get(total) {
+        Some(Cell::Number(ns)) if ns.is_finite() => ns.max(0.0),
+        _ => 0.0,
+    };
+    let sum: f64 = table.rows.iter().map(time).sum();
+    let mut rows: Vec<&Vec<Cell>> = table.rows.iter().collect();
+    rows.sort_by(|a, b| time(b).total_cmp(&time(a)));
+    let blame = |row: &&Vec<Cell>| {
+        let share = Some(time(row) / sum).filter(|share| *share >= WORTH)?;
+        let of = |place: Option<usize>| place.and_then(|place| text(row, place));
+        let (kind, words) = (of(kind).unwrap_or_default(), of(Some(what))?);
+        let what = Blamed::Entry { kind: kind.to_owned(), words: words.to_owned() };
+        Some(Blame { what, who: of(who).map(str::to_owned), share, is_held_below: false })
+    };
+    let causes: Vec<Blame> = rows.iter().filter_map(blame).collect();
+    let from = Nanos(series.min.unwrap_or_default());
+    let samples = series.count;
+    (!causes.is_empty()).then_some(Delayed { samples, incidents: None, from, causes })
+}
+
+#[cfg(test)]
+mod tests;

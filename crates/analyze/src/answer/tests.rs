@@ -1,0 +1,217 @@
+use super::*;
+use crate::explain::{Explanation, Kind, LatencyInterval, Part};
+use crate::testing::{manifest, meta, phase, state, summarized};
+use crate::{PhaseView, SeriesView};
+use punctual_bundle::explanation::EventSource;
+use punctual_bundle::{Outcome, SeriesMeta};
+use punctual_core::event::{Recorded, TaskName, Tid};
+use punctual_core::{CpuSet, MonotonicNs};
+
+const MS: i64 = 1_000_000;
+
+/// A series of an attached program.
+fn attached(name: &str, cycle: &str, scheduling: &str, requirements: &[&str]) -> SeriesMeta {
+    SeriesMeta {
+        name: name.to_owned(),
+        measure: name.split('/').next().unwrap_or_default().to_owned(),
+        workload: "program".to_owned(),
+        scheduling: scheduling.to_owned(),
+        real_time: scheduling.starts_with("SCHED_FIFO"),
+        details: [("cycle", cycle), ("requested", scheduling)]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into(),
+        ..meta(requirements)
+    }
+}
+
+fn summary(all: &[(SeriesMeta, Vec<i64>)]) -> Summary {
+    let states: Vec<_> = all.iter().map(|(_, latencies)| state(latencies)).collect();
+    let series = all.iter().zip(&states);
+    let series = series.map(|((meta, _), state)| SeriesView { meta, state, account: None });
+    let meta = phase();
+    let phase = PhaseView { meta: &meta, series: series.collect() };
+    summarized(&manifest(Some(Outcome::Completed)), &[phase], &[], &[], None)
+}
+
+fn name<'s>(of: &Deciding<'s>) -> &'s str {
+    &of.series.name
+}
+
+#[test]
+fn what_was_not_required_is_never_a_period_nor_a_thread_that_waits_for_a_user() {
+    let all = [
+        (attached("ui/period", "event", "SCHED_OTHER", &[]), vec![900 * MS]),
+        (attached("ui/response", "event", "SCHED_OTHER", &[]), vec![80 * MS]),
+        (attached("control/execution", "absolute", "SCHED_FIFO 80", &[]), vec![70 * MS]),
+        (attached("control/response", "absolute", "SCHED_FIFO 80", &[]), vec![MS, 3 * MS]),
+        (attached("logger/response", "relative", "SCHED_OTHER", &[]), vec![9 * MS]),
+    ];
+    let all_of_them = summary(&all);
+    let of = deciding(&all_of_them).unwrap();
+    assert_eq!((name(&of), of.value, of.metric), ("control/response", 3e6, Metric::Max));
+    let without_real_time = summary(&[all[0].clone(), all[1].clone(), all[4].clone()]);
+    assert_eq!(name(&deciding(&without_real_time).unwrap()), "logger/response");
+    let alone = summary(&[all[0].clone(), all[1].clone()]);
+    assert_eq!(name(&deciding(&alone).unwrap()), "ui/response");
+    assert!(deciding(&summary(&[])).is_none());
+}
+
+#[test]
+fn a_requirement_decides_even_of_a_period() {
+    let period = attached("ui/period", "event", "SCHED_OTHER", &["max < 100ms"]);
+    let response = attached("control/response", "absolute", "SCHED_FIFO 80", &[]);
+    let summary = summary(&[(period, vec![900 * MS]), (response, vec![3 * MS])]);
+    let of = deciding(&summary).unwrap();
+    assert_eq!((name(&of), of.late_from()), ("ui/period", Some(Nanos(100 * MS))));
+    assert_eq!(of.beyond, Some(1));
+}
+
+#[test]
+fn the_requirement_that_is_violated_most_decides_and_else_the_nearest() {
+    let of = |name: &str, requirements: &[&str]| {
+        attached(name, "absolute", "SCHED_FIFO 80", requirements)
+    };
+    let late = vec![MS, 2 * MS, 5 * MS, 5 * MS];
+    let both = summary(&[
+        (of("a/response", &["max < 4ms", "overruns == 0"]), late.clone()),
+        (of("b/response", &["max < 2500us"]), late.clone()),
+    ]);
+    let decided = deciding(&both).unwrap();
+    assert_eq!((name(&decided), decided.beyond), ("b/response", Some(2)));
+    let met = summary(&[
+        (of("a/response", &["max < 6ms"]), late.clone()),
+        (of("b/response", &["max < 100ms"]), late),
+    ]);
+    assert_eq!(name(&deciding(&met).unwrap()), "a/response");
+}
+
+#[test]
+fn a_stop_decides() {
+    let stopped = Outcome::StoppedAbove {
+        series: "p/control/response".to_owned(),
+        latency: 8_720_000,
+        limit: Some(2 * MS),
+        seq: Some(7),
+    };
+    let series = attached("control/response", "absolute", "SCHED_FIFO 80", &[]);
+    let (state, meta) = (state(&[MS, 8_720_000]), phase());
+    let view = SeriesView { meta: &series, state: &state, account: None };
+    let phase = PhaseView { meta: &meta, series: vec![view] };
+    let summary = summarized(&manifest(Some(stopped)), &[phase], &[], &[], None);
+    let of = deciding(&summary).unwrap();
+    assert_eq!((of.value, of.late_from()), (8_720_000.0, Some(Nanos(2 * MS))));
+}
+
+/// A sample of `control/response` whose time one cause took.
+fn sample(due: i64, woke: i64, cause: Cause, prio: Option<i16>) -> Explained {
+    let (due, woke) = (MonotonicNs(due), MonotonicNs(woke));
+    let part = Part {
+        cause,
+        from: due,
+        to: woke,
+        cpu: Some(0),
+        prio,
+        stack: None,
+        evidence: vec![0],
+        meanwhile: Vec::new(),
+    };
+    let interval = LatencyInterval { tid: Tid(7), cpu: 0, due, woke, kind: Kind::Interval };
+    Explained {
+        phase: "p".to_owned(),
+        series: "control/response".to_owned(),
+        explanation: Explanation {
+            interval,
+            parts: vec![part],
+            chain: Vec::new(),
+            wakeups: Vec::new(),
+            lost: 0,
+            warnings: Vec::new(),
+            not_recorded: Vec::new(),
+        },
+        events: Vec::new(),
+        left_out: CpuSet::new(),
+    }
+}
+
+fn explanations(samples: Vec<Explained>) -> Explanations {
+    let mut names = Names::default();
+    let task = |comm: &str| TaskName { process: 8, comm: comm.to_owned(), scheduling: None };
+    names.tasks.insert(Tid(8), task("operator-panel"));
+    names.tasks.insert(Tid(9), task("hog"));
+    Explanations {
+        source: EventSource::Windows,
+        rule: None,
+        recorded: Recorded::without_events("none", MonotonicNs(0)),
+        names,
+        series: Vec::new(),
+        samples,
+        findings: Vec::new(),
+    }
+}
+
+const LOCK: Cause = Cause::Lock { holder: Some(Tid(8)), kernel: false };
+
+fn control(latencies: Vec<i64>) -> Summary {
+    let series = attached("control/response", "absolute", "SCHED_FIFO 80", &["max < 2ms"]);
+    summary(&[(series, latencies)])
+}
+
+#[test]
+fn samples_that_follow_from_one_another_count_once_with_the_first_cause() {
+    let own = Cause::OwnExecution { mode: crate::explain::Mode::User };
+    let all = explanations(vec![
+        // Two that were released while the first waited for the lock: their own time is no cause.
+        sample(2 * MS, 7 * MS, own, None),
+        sample(0, 6 * MS, LOCK, Some(120)),
+        sample(4 * MS, 8 * MS, own, None),
+        // A later incident, and one that is not late.
+        sample(20 * MS, 22 * MS, Cause::PageFault, None),
+        sample(40 * MS, 41 * MS, own, None),
+    ]);
+    let summary = control(vec![5 * MS]);
+    let delayed = delays(&deciding(&summary).unwrap(), Some(&all)).unwrap();
+    assert_eq!((delayed.samples, delayed.incidents), (4, Some(2)));
+    let found: Vec<(Option<&str>, f64, bool)> = delayed
+        .causes
+        .iter()
+        .map(|blame| (blame.who.as_deref(), blame.share, blame.is_held_below))
+        .collect();
+    assert_eq!(found, [(Some("operator-panel"), 0.75, true), (None, 0.25, false)]);
+    assert_eq!(delayed.from, Nanos(2 * MS));
+}
+
+#[test]
+fn a_lock_that_a_higher_priority_holds_is_not_said_to_be_held_below() {
+    let summary = control(vec![5 * MS]);
+    let is_below = |prio: Option<i16>| {
+        let all = explanations(vec![sample(0, 6 * MS, LOCK, prio)]);
+        delays(&deciding(&summary).unwrap(), Some(&all)).unwrap().causes[0].is_held_below
+    };
+    assert!(is_below(Some(98)), "FIFO 1");
+    assert!(!is_below(Some(0)), "FIFO 99");
+    assert!(!is_below(None), "not known");
+}
+
+#[test]
+fn who_happened_to_run_while_it_was_throttled_divides_nothing() {
+    let throttled = |running| Cause::Throttled {
+        running: Tid(running),
+        budget: crate::explain::Budget::RealTime,
+    };
+    let all = explanations(vec![
+        sample(0, 4 * MS, throttled(8), None),
+        sample(20 * MS, 24 * MS, throttled(9), None),
+    ]);
+    let summary = control(vec![4 * MS]);
+    let delayed = delays(&deciding(&summary).unwrap(), Some(&all)).unwrap();
+    assert_eq!(delayed.causes.len(), 1);
+    assert_eq!((delayed.causes[0].share, delayed.causes[0].who.as_deref()), (1.0, None));
+}
+
+#[test]
+fn where_nothing_is_recorded_no_cause_is_named() {
+    let summary = control(vec![5 * MS]);
+    let of = deciding(&summary).unwrap();
+    assert_eq!(delays(&of, None), None);
+    assert_eq!(delays(&of, Some(&explanations(Vec::new()))), None);
+}

@@ -1,0 +1,76 @@
+//! Late samples that follow from one another are one incident, with the cause of its first.
+
+use punctual_core::MonotonicNs;
+
+/// When a late cycle was released, and when it ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LateCycle {
+    /// Its release.
+    pub released: MonotonicNs,
+    /// Its end.
+    pub ended: MonotonicNs,
+}
+
+/// The late cycles of one thread, as their places among those given: those of an incident together,
+/// in the order of their releases; incidents in that of their first. A cycle belongs to the
+/// incident before it where it was released before that had ended: it would have been late whatever
+/// it did itself.
+pub fn incidents(cycles: &[LateCycle]) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..cycles.len()).collect();
+    order.sort_by_key(|place| (cycles[*place].released, cycles[*place].ended));
+    let mut incidents: Vec<Vec<usize>> = Vec::new();
+    let mut ended = None;
+    for place in order {
+        let LateCycle { released, ended: own } = cycles[place];
+        match incidents.last_mut().filter(|_| ended.is_some_and(|ended| released < ended)) {
+            Some(incident) => incident.push(place),
+            None => incidents.push(vec![place]),
+        }
+        ended = ended.max(Some(own));
+    }
+    incidents
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Cycles as (release, end).
+    fn of(cycles: &[(i64, i64)]) -> Vec<Vec<usize>> {
+        let cycle = |(released, ended): &(i64, i64)| LateCycle {
+            released: MonotonicNs(*released),
+            ended: MonotonicNs(*ended),
+        };
+        incidents(&cycles.iter().map(cycle).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn cycles_that_catch_up_are_one_incident() {
+        // Every 10: the first takes 35, the next three were released meanwhile; that at 40 was not.
+        let cycles = [(0, 35), (10, 37), (20, 38), (30, 39), (40, 55)];
+        assert_eq!(of(&cycles), [vec![0, 1, 2, 3], vec![4]]);
+    }
+
+    #[test]
+    fn a_cycle_that_is_released_as_the_one_before_ends_is_not_delayed_by_it() {
+        assert_eq!(of(&[(0, 10), (10, 30)]), [vec![0], vec![1]]);
+        assert_eq!(of(&[(0, 11), (10, 30)]), [vec![0, 1]]);
+    }
+
+    #[test]
+    fn the_order_in_which_they_are_given_does_not_matter() {
+        assert_eq!(of(&[(20, 38), (0, 35), (40, 55), (10, 37)]), [vec![1, 3, 0], vec![2]]);
+    }
+
+    #[test]
+    fn one_that_is_missing_in_between_divides_nothing() {
+        // Only the worst samples are kept: that of 10 is not.
+        assert_eq!(of(&[(0, 35), (20, 38), (30, 39)]), [vec![0, 1, 2]]);
+    }
+
+    #[test]
+    fn what_ends_before_it_begins_and_nothing_at_all_are_borne() {
+        assert_eq!(of(&[(5, 1), (6, 7)]), [vec![0], vec![1]]);
+        assert!(of(&[]).is_empty());
+    }
+}

@@ -1,0 +1,159 @@
+//! Keys of an experiment that a command line sets: the file's text with other values.
+
+use crate::load;
+use crate::problem::Problems;
+use std::path::Path;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A key of every `[[measure]]`, with its value in TOML.
+pub type Override = (String, String);
+
+/// A file with other values. A `duration` is that of every phase, too, and stands for `samples`.
+///
+/// # Errors
+/// It is no text, or no TOML with a `[[measure]]`: why, in words.
+pub fn apply(path: &Path, bytes: &[u8], overrides: &[Override]) -> Result<Vec<u8>, OverrideError> {
+    if overrides.is_empty() {
+        return Ok(bytes.to_vec());
+    }
+    if path.extension().is_some_and(|ending| ending == "cfg") {
+        return Err(OverrideError::NotToml);
+    }
+    let source = load::text(path, bytes).map_err(OverrideError::NotText)?;
+    let mut text = source.text.clone();
+    for (key, value) in overrides {
+        text = replaced(&text, key, value).ok_or(OverrideError::NoMeasure)?;
+    }
+    Ok(text.into_bytes())
+}
+
+/// Why no key can be set.
+#[derive(Debug, thiserror::Error)]
+pub enum OverrideError {
+    /// A systress file.
+    #[error(
+        "--set, --duration and the options of cyclictest change TOML files, not a systress .cfg: \
+         convert it with `punctual convert`"
+    )]
+    NotToml,
+    /// No measure in it.
+    #[error("there is no `[[measure]]` whose keys could be set")]
+    NoMeasure,
+    /// Not UTF-8, or too large.
+    #[error("{0}")]
+    NotText(Problems),
+}
+
+/// A text with one key of every measure set; `None` where there is no measure. What is not TOML
+/// stays as it is: the mistake is reported where the file is read.
+fn replaced(text: &str, key: &str, value: &str) -> Option<String> {
+    let (document, mistakes) = DeTable::parse_recoverable(text);
+    let tables = |name: &str| -> Vec<&DeTable<'_>> {
+        let found = document.get_ref().get(name).map(Spanned::get_ref);
+        let all = found.and_then(DeValue::as_array).into_iter().flatten();
+        all.filter_map(|one| one.get_ref().as_table()).collect()
+    };
+    let measures = tables("measure");
+    if measures.is_empty() {
+        return (!mistakes.is_empty()).then(|| text.to_owned());
+    }
+    let phases = if key == "duration" { tables("phase") } else { Vec::new() };
+    let mut edits: Vec<(std::ops::Range<usize>, String)> = Vec::new();
+    for table in &phases {
+        edits.extend(edit(table, key, value));
+    }
+    for table in measures {
+        let instead = match key {
+            "duration" if !table.contains_key(key) && table.contains_key("samples") => "samples",
+            "samples" if !table.contains_key(key) && table.contains_key("duration") => "duration",
+            _ => key,
+        };
+        match instead == key {
+            // The phases' lengths are enough.
+            true if !phases.is_empty() && !table.contains_key(key) => {}
+            true => edits.extend(edit(table, key, value)),
+            false => edits.extend(renamed(table, instead, key, value)),
+        }
+    }
+    edits.sort_by_key(|(place, _)| std::cmp::Reverse(place.start));
+    let mut text = text.to_owned();
+    for (place, new) in edits {
+        text.replace_range(place, &new);
+    }
+    Some(text)
+}
+
+/// The value at a key, or a line with it after the first plain one.
+fn edit(table: &DeTable<'_>, key: &str, value: &str) -> Option<(std::ops::Range<usize>, String)> {
+    if let Some(old) = table.get(key) {
+        return Some((old.span(), value.to_owned()));
+    }
+    let is_plain = |value: &&Spanned<DeValue<'_>>| {
+        !matches!(value.get_ref(), DeValue::Table(_) | DeValue::Array(_))
+    };
+    let first = table.iter().map(|(_, value)| value).filter(is_plain);
+    let end = first.min_by_key(|value| value.span().start)?.span().end;
+    Some((end..end, format!("\n{key} = {value}")))
+}
+
+/// The same with another key in its place.
+fn renamed(
+    table: &DeTable<'_>,
+    old: &str,
+    key: &str,
+    value: &str,
+) -> Option<(std::ops::Range<usize>, String)> {
+    let (name, held) = table.iter().find(|(name, _)| name.get_ref() == old)?;
+    Some((name.span().start..held.span().end, format!("{key} = {value}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(text: &str, key: &str, value: &str) -> String {
+        let one = [(key.to_owned(), value.to_owned())];
+        let bytes = apply(Path::new("x.toml"), text.as_bytes(), &one).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    const TWO: &str = "name = \"x\"\n[[measure]]\nkind = \"timer\" # one\nperiod = \"1ms\"\n\
+                       [[measure]]\nkind = \"timer\"\nsamples = 10\n";
+
+    #[test]
+    fn a_key_is_replaced_or_added_in_every_measure() {
+        let text = applied(TWO, "period", "\"200us\"");
+        assert_eq!(text.matches("period = \"200us\"").count(), 2, "{text}");
+        assert!(!text.contains("1ms") && text.contains("# one"), "{text}");
+        assert!(toml::from_str::<toml::Table>(&text).is_ok(), "{text}");
+    }
+
+    #[test]
+    fn a_duration_stands_for_a_number_of_samples_and_is_that_of_phases() {
+        let text = applied(TWO, "duration", "\"3s\"");
+        assert_eq!(text.matches("duration = \"3s\"").count(), 2, "{text}");
+        assert!(!text.contains("samples"), "{text}");
+        let phases = "[[phase]]\nname = \"a\"\nduration = \"9s\"\n[[measure]]\nkind = \"timer\"\n";
+        let text = applied(phases, "duration", "\"3s\"");
+        assert_eq!(text.matches("duration").count(), 1, "{text}");
+        assert!(text.contains("\"3s\"") && !text.contains("9s"), "{text}");
+    }
+
+    #[test]
+    fn what_has_no_measure_and_what_is_no_toml_is_refused_or_left_as_it_is() {
+        let one = [("period".to_owned(), "1".to_owned())];
+        let apply = |path: &str, text: &str| apply(Path::new(path), text.as_bytes(), &one);
+        assert!(matches!(apply("x.toml", "name = \"x\"\n"), Err(OverrideError::NoMeasure)));
+        assert!(matches!(apply("x.cfg", ""), Err(OverrideError::NotToml)));
+        assert_eq!(apply("x.toml", "[[measure]\n").unwrap(), b"[[measure]\n");
+    }
+
+    #[test]
+    fn tables_below_a_measure_stay_below_it() {
+        let text = "[[measure]]\nkind = \"timer\"\n[measure.histogram]\nrange = \"1ms\"\n";
+        let text = applied(text, "priority", "80");
+        let parsed: toml::Table = toml::from_str(&text).unwrap();
+        assert_eq!(parsed["measure"][0]["priority"].as_integer(), Some(80));
+    }
+}

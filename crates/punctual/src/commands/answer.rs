@@ -1,0 +1,22 @@
+//! The answer of a bundle: with what explains its late samples, where that was kept.
+
+use punctual_bundle::Bundle;
+use punctual_bundle::summary::Summary;
+use punctual_report::answer;
+use punctual_report::sentence::advice::Rules;
+use punctual_session::explained;
+
+/// The summary of a bundle, with its answer.
+pub fn summarize(bundle: &Bundle) -> Summary {
+    let mut summary = punctual_analyze::summarize(bundle);
+    add(bundle, &mut summary);
+    summary
+}
+
+/// Adds the answer to a summary.
+pub fn add(bundle: &Bundle, summary: &mut Summary) {
+    let explained = explained::of_answer(bundle, summary);
+    let check: Option<serde_json::Value> = bundle.document("check").unwrap_or_default();
+    let rules = Rules::of(check.as_ref());
+    summary.answer = Some(answer::of(summary, explained.as_ref(), &rules));
+}

@@ -1,0 +1,137 @@
+//! The short options of cyclictest, where they mean the same here: keys of a measure.
+
+use punctual_core::{CpuSet, Nanos};
+use punctual_plan::overrides::Override;
+use punctual_plan::text::quoted;
+
+/// The options; times without a unit are in µs, as there, and `-D` is in seconds.
+#[derive(clap::Args, Default)]
+#[command(next_help_heading = "Options as of cyclictest")]
+pub struct Cyclictest {
+    /// The priority (`priority`)
+    #[arg(short = 'p', value_name = "PRIO")]
+    p: Option<u8>,
+    /// The period, in µs without a unit (`period`)
+    #[arg(short = 'i', value_name = "INTERVAL", value_parser = micros)]
+    i: Option<Nanos>,
+    /// Only 0: all threads have the same period
+    #[arg(short = 'd', value_name = "DISTANCE", value_parser = distance)]
+    d: Option<Nanos>,
+    /// How long to measure, in seconds without a unit (`duration`)
+    #[arg(short = 'D', value_name = "TIME", value_parser = seconds, conflicts_with = "l")]
+    time: Option<Nanos>,
+    /// The CPUs to measure on (`cpus`)
+    #[arg(short = 'a', value_name = "CPUS", value_parser = cpus)]
+    a: Option<String>,
+    /// The number of threads; without a number one per CPU (`threads`)
+    #[arg(short = 't', value_name = "N", num_args = 0..=1, default_missing_value = "per-cpu",
+          value_parser = threads)]
+    t: Option<String>,
+    /// The number of samples of each thread (`samples`)
+    #[arg(short = 'l', value_name = "LOOPS")]
+    l: Option<u64>,
+}
+
+impl Cyclictest {
+    /// Whether it says how long to measure.
+    pub fn has_length(&self) -> bool {
+        self.time.is_some() || self.l.is_some()
+    }
+
+    /// As keys of a measure, with their values in TOML.
+    pub fn settings(&self) -> Vec<Override> {
+        let of = |key: &str, value: Option<String>| Some((key.to_owned(), value?));
+        let time = |span: Option<Nanos>| span.map(|span| quoted(&span.to_string()));
+        let threads = self.t.as_deref().map(|threads| match threads.parse::<u64>() {
+            Ok(number) => number.to_string(),
+            Err(_) => quoted(threads),
+        });
+        [
+            of("priority", self.p.map(|priority| priority.to_string())),
+            of("period", time(self.i)),
+            of("duration", time(self.time)),
+            of("cpus", self.a.as_deref().map(quoted)),
+            of("threads", threads),
+            of("samples", self.l.map(|loops| loops.to_string())),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+fn with_unit(text: &str, unit: &str) -> Result<Nanos, String> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let text = if is_number { format!("{text}{unit}") } else { text.to_owned() };
+    text.parse().map_err(|why: punctual_core::units::DurationError| why.to_string())
+}
+
+fn micros(text: &str) -> Result<Nanos, String> {
+    with_unit(text, "us")
+}
+
+fn seconds(text: &str) -> Result<Nanos, String> {
+    with_unit(text, "s")
+}
+
+fn distance(text: &str) -> Result<Nanos, String> {
+    match micros(text)? {
+        Nanos::ZERO => Ok(Nanos::ZERO),
+        _ => Err("the threads of a measure have one period, so only -d 0 means the same here; \
+                  for expiries that are apart use --set offset=DURATION, for other periods a \
+                  [[measure]] each"
+            .to_owned()),
+    }
+}
+
+fn cpus(text: &str) -> Result<String, String> {
+    let is_list = text == "all" || text.parse::<CpuSet>().is_ok();
+    is_list.then(|| text.to_owned()).ok_or_else(|| "write a list like 0-2,4, or all".to_owned())
+}
+
+fn threads(text: &str) -> Result<String, String> {
+    let is_number = text == "per-cpu" || text.parse::<u64>().is_ok();
+    is_number.then(|| text.to_owned()).ok_or_else(|| {
+        "write a number, or give -t without one after the kind: punctual measure timer -t"
+            .to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_units_of_cyclictest() {
+        assert_eq!(micros("1000"), Ok(Nanos::MILLI));
+        assert_eq!(micros("2ms"), Ok(Nanos(2_000_000)));
+        assert_eq!(seconds("60"), Ok(Nanos::from_secs(60)));
+        assert_eq!(seconds("1m"), Ok(Nanos::from_secs(60)));
+        assert!(micros("").is_err() && micros("1 parsec").is_err());
+        assert_eq!(distance("0"), Ok(Nanos::ZERO));
+        assert!(distance("500").unwrap_err().contains("offset"));
+    }
+
+    #[test]
+    fn each_is_a_key_of_a_measure() {
+        let all = Cyclictest {
+            p: Some(95),
+            i: Some(Nanos::MILLI),
+            time: Some(Nanos::from_secs(60)),
+            a: Some("0-2".to_owned()),
+            t: Some("per-cpu".to_owned()),
+            ..Cyclictest::default()
+        };
+        let written: Vec<String> =
+            all.settings().iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        let expected = [
+            "priority = 95",
+            "period = \"1ms\"",
+            "duration = \"60s\"",
+            "cpus = \"0-2\"",
+            "threads = \"per-cpu\"",
+        ];
+        assert_eq!(written, expected);
+        assert!(all.has_length() && !Cyclictest::default().has_length());
+    }
+}

@@ -1,0 +1,282 @@
+//! The answer of a run: verdict, the figure that decided it, what delayed it, what to do. Terminal,
+//! page, JSON and log show the same one.
+
+use crate::format::{count, counted, micros, percent, plain};
+use crate::sentence::advice::{self, Rules};
+use crate::sentence::listed;
+use crate::verdict::of_reason;
+use punctual_analyze::Explanations;
+use punctual_analyze::answer::{Blame, Blamed, Deciding, Delayed, deciding, delays};
+use punctual_bundle::answer::{Answer, DecidingFigure, Delay, Delays};
+use punctual_bundle::summary::{RequirementSummary, Summary, VerdictWord};
+use punctual_bundle::verdict::FailedPart;
+use punctual_bundle::{Outcome, Reason};
+use punctual_core::{CauseKind, Comparison, Fact, Names, Nanos, Severity};
+
+/// Causes that are named in a sentence.
+const CAUSES: usize = 4;
+/// Things to do.
+const TO_DO: usize = 3;
+/// A cause of smaller share gets no advice.
+const WORTH_ADVICE: f64 = 0.05;
+/// Names are cut at this many columns.
+const NAME: usize = 40;
+
+/// The answer of a summary. `explained`: what explains the late samples of the series that decided
+/// ([`deciding`]), where they can be; `rules`: what `punctual check` found.
+pub fn of(summary: &Summary, explained: Option<&Explanations>, rules: &Rules) -> Answer {
+    let deciding = deciding(summary);
+    let delayed = deciding.as_ref().and_then(|of| delays(of, explained));
+    let none = Names::default();
+    let names = explained.map_or(&none, |all| &all.names);
+    let mut to_do = remedies(summary);
+    to_do.extend(delayed.iter().flat_map(|delayed| advices(delayed, names, rules)));
+    if to_do.is_empty() {
+        to_do.extend(how_to_explain(summary, deciding.as_ref(), delayed.as_ref()));
+    }
+    to_do.truncate(TO_DO);
+    Answer {
+        verdict: verdict(summary, deciding.as_ref()),
+        figure: deciding.as_ref().map(|of| figure(summary, of)),
+        delayed_by: delayed.map(|of| Delays {
+            samples: of.samples,
+            incidents: of.incidents,
+            from: of.from.ns(),
+            causes: of.causes.iter().map(delay).collect(),
+        }),
+        to_do,
+    }
+}
+
+/// That of a summary that has one, or the one that follows from the summary alone.
+pub fn known(summary: &Summary) -> Answer {
+    summary.answer.clone().unwrap_or_else(|| of(summary, None, &Rules::default()))
+}
+
+/// `phase/series`, or the series alone where there is but one phase.
+fn place(summary: &Summary, full: &str) -> String {
+    let only = match summary.phases.as_slice() {
+        [only] => full.strip_prefix(&only.name).and_then(|rest| rest.strip_prefix('/')),
+        _ => None,
+    };
+    crate::format::clipped(only.unwrap_or(full), NAME, false)
+}
+
+fn figure(summary: &Summary, of: &Deciding<'_>) -> DecidingFigure {
+    let full = format!("{}/{}", of.phase.name, of.series.name);
+    DecidingFigure {
+        series: place(summary, &full),
+        metric: of.metric.to_string(),
+        value: of.value,
+        is_time: of.metric.is_time(),
+        comparison: of.requirement.map(|held| comparison(held.comparison).to_owned()),
+        bound: of.requirement.map(|held| held.bound),
+        beyond: of.beyond,
+        samples: of.series.count,
+        max: of.series.max,
+    }
+}
+
+fn comparison(comparison: Comparison) -> &'static str {
+    match comparison {
+        Comparison::Less => "<",
+        Comparison::LessOrEqual => "<=",
+        Comparison::Greater => ">",
+        Comparison::GreaterOrEqual => ">=",
+        Comparison::Equal => "==",
+    }
+}
+
+/// The verdict with its reason and place.
+fn verdict(summary: &Summary, deciding: Option<&Deciding<'_>>) -> String {
+    let reasons: Vec<&Reason> = summary.verdict.against().collect();
+    let text = match (summary.verdict.word, reasons.first()) {
+        (_, Some(first @ Reason::Failed { part: FailedPart::Run, .. })) => of_reason(first),
+        (_, Some(first @ Reason::Failed { .. })) => format!("FAILED: {}", of_reason(first)),
+        _ if let Some(stop) = reasons.iter().find_map(|reason| stop(summary, reason)) => stop,
+        (Some(VerdictWord::Met), _) => met(summary),
+        (Some(VerdictWord::NotMet), Some(first)) => {
+            format!("NOT MET: {}", not_met(summary, deciding, first))
+        }
+        (Some(VerdictWord::Undecided), Some(first)) => format!("UNDECIDED: {}", of_reason(first)),
+        (Some(VerdictWord::Invalid), Some(first)) => format!("INVALID: {}", of_reason(first)),
+        (Some(word), None) => crate::tables::verdict_words(word).1.to_owned(),
+        (None, Some(first)) => of_reason(first),
+        (None, None) => match summary.ending.as_ref().map(|ending| &ending.outcome) {
+            None | Some(Outcome::Completed) => "nothing was required".to_owned(),
+            Some(outcome) => format!("{outcome}; nothing was required"),
+        },
+    };
+    let others = (reasons.len() as u64 + summary.verdict.more_reasons).saturating_sub(1);
+    let more = match others {
+        0 => String::new(),
+        _ => format!(" (and {})", counted(others, "further reason")),
+    };
+    let is_cut_off = reasons.iter().any(|reason| matches!(reason, Reason::CutOff { .. }));
+    let cut_off = if is_cut_off { "CUT OFF; " } else { "" };
+    plain(&format!("{cut_off}{text}{more}"))
+}
+
+/// A stop that was asked for.
+fn stop(summary: &Summary, reason: &Reason) -> Option<String> {
+    let Reason::StopAbove { series, latency, limit, seq } = reason else { return None };
+    let above =
+        limit.map_or(String::new(), |limit| format!(" (above {} µs)", micros(Nanos(limit))));
+    let sample = seq.map_or(String::new(), |seq| format!(", sample {}", count(seq)));
+    let (at, place) = (micros(Nanos(*latency)), place(summary, series));
+    Some(format!("stopped at {at} µs{above}: {place}{sample}"))
+}
+
+fn met(summary: &Summary) -> String {
+    let series = summary.phases.iter().flat_map(|phase| &phase.series);
+    let all: Vec<&RequirementSummary> = series.flat_map(|series| &series.requirements).collect();
+    match all.as_slice() {
+        [] => "met".to_owned(),
+        [only] => format!("met: {}", only.requirement),
+        [first, rest @ ..] => match rest.iter().all(|of| of.requirement == first.requirement) {
+            true => format!("met: {} on all {} series", first.requirement, all.len()),
+            false => format!("met: all {} requirements", all.len()),
+        },
+    }
+}
+
+fn not_met(summary: &Summary, deciding: Option<&Deciding<'_>>, first: &Reason) -> String {
+    let of_deciding = deciding.and_then(|of| {
+        let full = format!("{}/{}", of.phase.name, of.series.name);
+        Some(format!("{} on {}", of.requirement?, place(summary, &full)))
+    });
+    match first {
+        Reason::Requirement { verdict: VerdictWord::NotMet, place: at, requirement, .. } => {
+            of_deciding.unwrap_or_else(|| format!("{requirement} on {}", place(summary, at)))
+        }
+        first => of_reason(first),
+    }
+}
+
+fn delay(blame: &Blame) -> Delay {
+    let (cause, words) = match &blame.what {
+        Blamed::Cause(cause) => (cause.id().to_owned(), cause.kind().words().to_owned()),
+        Blamed::Kind(kind) => (kind.id().to_owned(), kind.words().to_owned()),
+        Blamed::Entry { kind, words } => (kind.clone(), words.clone()),
+    };
+    Delay { cause, words, who: blame.who.clone(), share: blame.share }
+}
+
+/// What to do about the causes, those of the largest share first.
+fn advices(delayed: &Delayed, names: &Names, rules: &Rules) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for blame in delayed.causes.iter().filter(|blame| blame.share >= WORTH_ADVICE) {
+        let advice = match &blame.what {
+            Blamed::Cause(cause) => advice::of(*cause, names),
+            Blamed::Kind(kind) => advice::of_kind(*kind),
+            Blamed::Entry { .. } => continue,
+        };
+        let mut text = match blame.is_held_below {
+            true => advice::of_inherited(blame.who.as_deref()),
+            false => advice.text.clone(),
+        };
+        let fix = rules.matching(&advice).into_iter().find_map(|rule| Some((rule.id, rule.fix?)));
+        if let Some((id, fix)) = fix {
+            text = format!("{text} Check {id}: {fix}");
+        }
+        let text = plain(&text);
+        if !all.contains(&text) {
+            all.push(text);
+        }
+    }
+    all
+}
+
+/// Of a run that is no evidence: how to get one.
+fn remedies(summary: &Summary) -> Vec<String> {
+    if !matches!(summary.verdict.word, Some(VerdictWord::Undecided | VerdictWord::Invalid)) {
+        return Vec::new();
+    }
+    let findings = summary.findings.iter().filter(|found| found.severity >= Severity::Warning);
+    let mut all: Vec<String> =
+        findings.filter_map(|found| found.remedy.as_deref().map(sentence)).collect();
+    all.dedup();
+    all
+}
+
+/// A remedy as a sentence: with a capital and a full stop.
+fn sentence(remedy: &str) -> String {
+    let remedy = plain(remedy);
+    let mut letters = remedy.chars();
+    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    let stop = if remedy.ends_with(['.', '!', '`']) { "" } else { "." };
+    format!("{first}{}{stop}", letters.as_str())
+}
+
+/// Where something is late and nothing shows why.
+fn how_to_explain(
+    summary: &Summary,
+    deciding: Option<&Deciding<'_>>,
+    delayed: Option<&Delayed>,
+) -> Option<String> {
+    let is_ours = |of: &&Deciding<'_>| of.series.usage != Fact::NotAsked && of.metric.is_time();
+    let is_open = summary.verdict.word == Some(VerdictWord::NotMet);
+    (is_open && delayed.is_none() && deciding.filter(is_ours).is_some()).then(|| {
+        "Measure again with --explain: it keeps the events that show what delayed the worst \
+         samples."
+            .to_owned()
+    })
+}
+
+/// The figure as a sentence. `time` writes a time in ns with its unit.
+pub fn figure_sentence(figure: &DecidingFigure, time: impl Fn(f64) -> String) -> String {
+    let value = |value: f64| match figure.is_time {
+        true => time(value),
+        false => count(value.max(0.0) as u64),
+    };
+    let mut text = format!("{}: {} {}", plain(&figure.series), figure.metric, value(figure.value));
+    if let (Some(comparison), Some(bound)) = (&figure.comparison, figure.bound) {
+        text += &format!(", required {comparison} {}", value(bound as f64));
+    }
+    let max = figure.max.filter(|_| figure.metric != "max");
+    text += &max.map_or(String::new(), |max| format!("; max {}", time(max as f64)));
+    let samples = counted(figure.samples, "sample");
+    match figure.beyond {
+        Some(beyond) => text + &format!("; {} of {samples} longer", count(beyond)),
+        None => text + &format!("; {samples}"),
+    }
+}
+
+/// What delayed it as a sentence; empty where nothing is known.
+pub fn delays_sentence(delays: &Delays, time: impl Fn(f64) -> String) -> String {
+    let mut parts: Vec<String> = delays.causes.iter().take(CAUSES).map(cause_words).collect();
+    let rest: f64 = delays.causes.iter().skip(CAUSES).map(|cause| cause.share).sum();
+    parts.extend((rest >= 0.01).then(|| format!("{} others", whole_percent(rest))));
+    let samples = counted(delays.samples, "sample");
+    let of = match delays.incidents {
+        Some(incidents) if incidents < delays.samples => {
+            format!("{}, {samples} in {}", from(delays, time), counted(incidents, "incident"))
+        }
+        _ => format!("{}, {samples}", from(delays, time)),
+    };
+    format!("{} ({of})", listed(&parts))
+}
+
+fn from(delays: &Delays, time: impl Fn(f64) -> String) -> String {
+    format!("from {} on", time(delays.from as f64))
+}
+
+fn whole_percent(share: f64) -> String {
+    if share < 0.01 { percent(share) } else { format!("{:.0} %", share * 100.0) }
+}
+
+fn cause_words(delay: &Delay) -> String {
+    let who = delay.who.as_deref().map(|who| crate::format::clipped(who, NAME, false));
+    let who = match who {
+        None => String::new(),
+        Some(who) => match CauseKind::from_id(&delay.cause) {
+            Some(CauseKind::Lock | CauseKind::PriorityInversion) => format!(" (held by {who})"),
+            Some(CauseKind::OwnExecution) => format!(" (in {who})"),
+            _ => format!(" ({who})"),
+        },
+    };
+    format!("{} {}{who}", whole_percent(delay.share), plain(&delay.words))
+}
+
+#[cfg(test)]
+mod tests;

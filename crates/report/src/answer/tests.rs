@@ -1,0 +1,96 @@
+use super::*;
+
+fn time(ns: f64) -> String {
+    format!("{} µs", crate::format::micros_f64(ns))
+}
+
+fn delay(cause: CauseKind, who: Option<&str>, share: f64) -> Delay {
+    let (cause, words) = (cause.id().to_owned(), cause.words().to_owned());
+    Delay { cause, words, who: who.map(str::to_owned), share }
+}
+
+#[test]
+fn a_figure_stands_beside_its_bound_with_what_is_beyond_it() {
+    let mut figure = DecidingFigure {
+        series: "control/response".to_owned(),
+        metric: "max".to_owned(),
+        value: 8_720_000.0,
+        is_time: true,
+        comparison: Some("<".to_owned()),
+        bound: Some(2_000_000),
+        beyond: Some(214),
+        samples: 4_999,
+        max: Some(8_720_000),
+    };
+    assert_eq!(
+        figure_sentence(&figure, time),
+        "control/response: max 8,720 µs, required < 2,000 µs; 214 of 4,999 samples longer"
+    );
+    figure = DecidingFigure {
+        metric: "overruns".to_owned(),
+        value: 6.0,
+        is_time: false,
+        comparison: Some("==".to_owned()),
+        bound: Some(0),
+        beyond: None,
+        ..figure
+    };
+    assert_eq!(
+        figure_sentence(&figure, time),
+        "control/response: overruns 6, required == 0; max 8,720 µs; 4,999 samples"
+    );
+}
+
+#[test]
+fn causes_are_shares_with_names_and_what_is_left_is_summed() {
+    let delays = Delays {
+        samples: 37,
+        incidents: Some(12),
+        from: 2_000_000,
+        causes: vec![
+            delay(CauseKind::PageFault, None, 0.45),
+            delay(CauseKind::Lock, Some("operator-panel"), 0.38),
+            delay(CauseKind::Preempted, Some("hog"), 0.1),
+            delay(CauseKind::Irq, Some("eth0"), 0.03),
+            delay(CauseKind::Softirq, None, 0.02),
+        ],
+    };
+    assert_eq!(
+        delays_sentence(&delays, time),
+        "45 % page fault, 38 % waiting for a lock (held by operator-panel), 10 % preempted by a \
+         higher priority (hog), 3 % interrupt handler (eth0) and 2 % others (from 2,000 µs on, 37 \
+         samples in 12 incidents)"
+    );
+    let alone = Delays { samples: 1, incidents: Some(1), causes: Vec::new(), ..delays };
+    assert!(delays_sentence(&alone, time).ends_with("(from 2,000 µs on, 1 sample)"));
+}
+
+#[test]
+fn the_advice_for_a_lock_held_below_begins_with_priority_inheritance() {
+    let blame = |is_held_below| Blame {
+        what: Blamed::Kind(CauseKind::Lock),
+        who: Some("panel".to_owned()),
+        share: 1.0,
+        is_held_below,
+    };
+    let of = |blame: Blame| {
+        let delayed =
+            Delayed { samples: 1, incidents: None, from: Nanos::ZERO, causes: vec![blame] };
+        advices(&delayed, &Names::default(), &Rules::default()).remove(0)
+    };
+    assert!(of(blame(true)).starts_with("Use a mutex with priority inheritance"));
+    assert!(of(blame(true)).contains("panel then runs"));
+    assert!(!of(blame(false)).starts_with("Use a mutex"));
+}
+
+#[test]
+fn names_from_outside_are_harmless() {
+    let delays = Delays {
+        samples: 1,
+        incidents: None,
+        from: 1,
+        causes: vec![delay(CauseKind::Preempted, Some("\u{1b}[31mred\n"), 1.0)],
+    };
+    let text = delays_sentence(&delays, time);
+    assert!(!text.contains(['\u{1b}', '\n']), "{text:?}");
+}

@@ -1,0 +1,84 @@
+//! The answer, before anything else.
+
+use super::ShowOptions;
+use super::paint::{Page, Tone};
+use crate::answer::{delays_sentence, figure_sentence, known};
+use crate::format::{count, counted, micros_f64, plain};
+use crate::tables::figures::named;
+use crate::tables::verdict_words;
+use crate::verdict::tone_of;
+use punctual_bundle::Timebase;
+use punctual_bundle::answer::Answer;
+use punctual_bundle::summary::{RequirementSummary, Summary, VerdictWord};
+use punctual_core::Requirement;
+
+/// Columns of the words at the left.
+const LEFT: usize = 12;
+/// Requirements in the last lines of a log; further ones are counted.
+const LISTED: usize = 100;
+
+/// Verdict, figure, causes, and what to do: a line or a paragraph each.
+pub fn write(out: &mut Page, summary: &Summary, answer: &Answer) {
+    let tone = tone_of(&summary.verdict);
+    let mark = match summary.verdict.word {
+        None | Some(VerdictWord::Met) if tone != Tone::Good => String::new(),
+        None => String::new(),
+        // The word says it.
+        Some(_) if out.options.ascii => String::new(),
+        Some(word) => format!("{} ", verdict_words(word).0),
+    };
+    line(out, "verdict", tone, &format!("{mark}{}", answer.verdict));
+    let unit = out.unit();
+    let time = |out: &Page, ns: f64| format!("{} {unit}", out.latency(ns));
+    if let Some(figure) = &answer.figure {
+        let text = figure_sentence(figure, |ns| time(out, ns));
+        line(out, "figure", Tone::Strong, &text);
+    }
+    if let Some(delays) = &answer.delayed_by {
+        let text = delays_sentence(delays, |ns| time(out, ns));
+        line(out, "delayed by", Tone::Plain, &text);
+    }
+    for (number, text) in answer.to_do.iter().enumerate() {
+        line(out, if number == 0 { "to do" } else { "" }, Tone::Plain, text);
+    }
+}
+
+fn line(out: &mut Page, word: &str, tone: Tone, text: &str) {
+    let word = out.paint(Tone::Faint, &format!("{word:<LEFT$}"));
+    out.paragraph(&word, &" ".repeat(LEFT), tone, text);
+}
+
+/// The answer alone.
+pub fn answer(summary: &Summary, options: &ShowOptions) -> String {
+    let options = &options.in_time(Timebase::of(summary.target.as_ref()));
+    let mut out = Page::new(options);
+    write(&mut out, summary, &known(summary));
+    out.finish()
+}
+
+/// The last lines of a log: a line for each requirement, the open ones last, and the verdict.
+pub fn closing(summary: &Summary, options: &ShowOptions) -> String {
+    let mut all: Vec<(String, &RequirementSummary)> = named(summary)
+        .flat_map(|(name, series)| series.requirements.iter().map(move |of| (name.clone(), of)))
+        .collect();
+    all.sort_by_key(|(_, of)| of.verdict.gravity());
+    let mut text = String::from("\n");
+    let mut add = |line: &str| text += &format!("{}\n", plain(line));
+    // The gravest are the last, and none of these is left out.
+    let more = all.len().saturating_sub(LISTED);
+    if more > 0 {
+        add(&format!("and {} (--json has them)", counted(more as u64, "further requirement")));
+    }
+    for (name, of) in &all[more..] {
+        let (mark, word) = verdict_words(of.verdict);
+        let is_time = of.requirement.parse().is_ok_and(|of: Requirement| of.metric.is_time());
+        let figure = match (of.figure, is_time) {
+            (None, _) => of.reason.clone().unwrap_or_default(),
+            (Some(ns), true) => format!("{} µs", micros_f64(ns)),
+            (Some(number), false) => count(number.max(0.0) as u64),
+        };
+        add(&format!("{mark} {word}: {} on {name}: {figure}", of.requirement));
+    }
+    add(&format!("verdict: {}", known(summary).verdict));
+    if options.ascii { super::paint::to_ascii(&text) } else { text }
+}

@@ -1,0 +1,122 @@
+//! What is shown at the end of an attachment: the answer, the threads that matter, the weightiest
+//! findings, and what is left out with the option that shows it.
+
+use super::paint::{Page, Tone};
+use super::{ShowOptions, table, title};
+use crate::format::{clipped, counted, plain};
+use crate::sentence::listed;
+use crate::tables::figures::named;
+use crate::tables::{Cell, Column, Table};
+use punctual_analyze::answer::standing;
+use punctual_bundle::Timebase;
+use punctual_bundle::meta::is_latency;
+use punctual_bundle::summary::{SeriesSummary, Summary};
+use punctual_core::Finding;
+use std::cmp::Reverse;
+
+/// Lines at most; what else the command prints finds room in forty.
+pub const LINES: usize = 34;
+/// Rows of series and findings, from the most to the least: the first that fits.
+const ROOM: [(usize, usize); 5] = [(6, 4), (6, 2), (4, 1), (2, 0), (0, 0)];
+/// Names are cut at this many columns.
+const NAME: usize = 32;
+
+/// The end of an attachment, in at most [`LINES`] lines. `whole`: what shows all of it, as words
+/// of a command line.
+pub fn brief(summary: &Summary, whole: &str, options: &ShowOptions) -> String {
+    let options = &options.in_time(Timebase::of(summary.target.as_ref()));
+    let mut text = String::new();
+    for (rows, findings) in ROOM {
+        let mut out = Page::new(options);
+        title::write(&mut out, summary);
+        series(&mut out, summary, rows);
+        write_findings(&mut out, &summary.findings, findings);
+        out.gap();
+        let left_out = format!("not shown: {} ({whole})", listed(&left_out(summary)));
+        out.paragraph("", "  ", Tone::Faint, &left_out);
+        text = out.finish();
+        if text.lines().count() <= LINES {
+            break;
+        }
+    }
+    text
+}
+
+/// The latencies of the threads that matter most, the longest first.
+fn series(out: &mut Page, summary: &Summary, rows: usize) {
+    let mut all: Vec<(String, &SeriesSummary)> = named(summary)
+        .filter(|(_, series)| series.count > 0 && is_latency(&series.workload, &series.name))
+        .collect();
+    all.sort_by_key(|(_, series)| Reverse((standing(series), series.max)));
+    all.truncate(rows);
+    if all.is_empty() {
+        return;
+    }
+    let columns = vec![
+        Column::text("series", 0).at_most(NAME),
+        Column::figures("samples", 1),
+        Column::figures("median", 2),
+        Column::figures("p99", 2),
+        Column::figures("max", 0),
+        Column::figures("overruns", 1),
+        Column::figures("skipped", 3),
+        Column::figures("lost", 1),
+    ];
+    let time = |ns: Option<i64>| Cell::time_or(ns.map(|ns| ns as f64), "none");
+    let row = |(_, series): &(String, &SeriesSummary)| {
+        vec![
+            Cell::name(&series.name),
+            Cell::count(series.count),
+            time(series.median),
+            time(series.percentiles.get("99").copied()),
+            time(series.max).strong(),
+            Cell::losses(series.overruns),
+            Cell::losses(series.skipped),
+            Cell::losses(series.lost),
+        ]
+    };
+    let table = Table::new("latencies", columns).rows(all.iter().map(row));
+    table::section(out, &table);
+}
+
+/// A line each, the weightiest first.
+fn write_findings(out: &mut Page, findings: &[Finding], rows: usize) {
+    let own = findings.iter().filter(|found| found.subject != Finding::READINESS);
+    let own: Vec<&Finding> = own.take(rows).collect();
+    if own.is_empty() {
+        return;
+    }
+    out.heading("findings");
+    for found in own {
+        let word = format!("{:<8}", found.severity.to_string());
+        let begin = format!("  {} ", out.paint(Tone::from(found.severity), &word));
+        let text = format!("{} ({})", found.message, found.subject);
+        let width = out.options.width.saturating_sub(11).max(20);
+        out.line(&format!("{begin}{}", clipped(&plain(&text), width, out.options.ascii)));
+    }
+}
+
+/// Each table of the whole that is not here.
+fn left_out(summary: &Summary) -> Vec<String> {
+    let series = named(summary).count() as u64;
+    let mut all = vec![format!("all figures of {series} series")];
+    all.push("distributions".to_owned());
+    let has_account = named(summary).any(|(_, series)| series.account.known().is_some());
+    all.extend(has_account.then(|| "time by cause".to_owned()));
+    for phase in &summary.phases {
+        for measure in &phase.measures {
+            for table in &measure.notes.tables {
+                let title = plain(&table.title);
+                if !all.contains(&title) {
+                    all.push(title);
+                }
+            }
+        }
+    }
+    all.push("worst samples".to_owned());
+    let asked = named(summary).any(|(_, series)| !series.requirements.is_empty());
+    all.extend(asked.then(|| "requirements".to_owned()));
+    let findings = summary.findings.len() as u64;
+    all.extend((findings > 0).then(|| format!("{} with remedies", counted(findings, "finding"))));
+    all
+}
