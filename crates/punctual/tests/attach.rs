@@ -407,6 +407,31 @@ fn a_running_process_goes_on() {
     assert!(!place.path().join("none").exists());
 }
 
+#[test]
+fn killed_it_leaves_no_command_and_what_it_saved() {
+    let Some(place) = compiled() else { return };
+    let mut attach = common::punctual()
+        .args(["attach", "--quiet", "--output", "bundle", "--", "./periodic", "absolute", "100000"])
+        .current_dir(place.path())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let of_here = || {
+        common::processes_with("./periodic").iter().any(|pid| {
+            let directory = std::fs::read_link(format!("/proc/{pid}/cwd"));
+            directory.is_ok_and(|directory| directory == place.path())
+        })
+    };
+    common::eventually("a series", || place.bundle().join("phases/000").is_dir() && of_here());
+    attach.kill().unwrap();
+    attach.wait().unwrap();
+    common::eventually("the command's end", || !of_here());
+    let shown = place.punctual(&["show", "--json", "bundle"]);
+    let shown: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+    assert_eq!(shown["reasons"][0]["reason"], "cut-off", "{shown:#}");
+}
+
 /// What attaching to a program that goes on writes to a terminal, as script(1) makes it.
 fn on_a_terminal(place: &Place, more: &str) -> String {
     let mut child = Command::new("./periodic")

@@ -139,12 +139,13 @@ fn points_alone_need_no_right_and_outlive_a_killed_recorder() {
     });
     kill(child.id(), "KILL");
     child.wait().unwrap();
-    let mine = common::processes_with("the_application");
-    let application = mine.iter().filter(|pid| {
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        String::from_utf8_lossy(&environment).contains(&*place.path().to_string_lossy())
+    // The command ends with punctual, which could not end it.
+    eventually("the application's end", || {
+        common::processes_with("the_application").iter().all(|pid| {
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            !String::from_utf8_lossy(&environment).contains(&*place.path().to_string_lossy())
+        })
     });
-    application.for_each(|pid| kill(*pid as u32, "KILL"));
     let recording = place.summary()["recording"].clone();
     assert_eq!(recording["recorder"], "none");
     assert!(recording["points"].as_u64().is_some_and(|points| points >= 2 * ROUNDS), "{recording}");

@@ -49,6 +49,7 @@ pub fn user(name: Option<&str>) -> Result<Option<User>, Failure> {
 
 /// A command line that is ready to be started, with the terminal and the environment of this
 /// process, but for what the service manager meant for this one alone; as this user, or as we are.
+/// It is killed with this process, and with the thread that starts it.
 pub fn prepared(
     program: &Path,
     line: &[String],
@@ -59,6 +60,7 @@ pub fn prepared(
     command.arg0(&line[0]).args(&line[1..]);
     children::without_service_manager(&mut command);
     user.into_iter().for_each(|user| user.owns(&mut command));
+    children::killed_with_us(&mut command);
     if output_to_stderr {
         command.stdout(std::io::stderr());
     }

@@ -6,6 +6,7 @@ use punctual_core::Nanos;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::time::Duration;
 
 /// How a process ended.
@@ -50,6 +51,14 @@ pub fn without_service_manager(command: &mut std::process::Command) {
     for name in OF_THE_SERVICE {
         command.env_remove(name);
     }
+}
+
+/// A command that is killed together with this process, however that ends: with the thread that
+/// spawns it, to be exact (prctl(2), PR_SET_PDEATHSIG), which must live as long as the process.
+pub fn killed_with_us(command: &mut std::process::Command) {
+    let parent = std::process::id();
+    // SAFETY: between fork and exec only async-signal-safe calls are made; the closure owns nothing.
+    unsafe { command.pre_exec(move || signals::die_with_parent(parent)) };
 }
 
 /// Begins a session of its own: signals from the terminal no longer come here.

@@ -5,14 +5,14 @@ use std::io::{self, PipeWriter, Read, Write, pipe};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, sync_channel};
 
 /// A process that waits before its exec.
 pub struct Gated {
     /// Its process id.
     pub pid: u32,
     open: PipeWriter,
-    spawn: JoinHandle<io::Result<Child>>,
+    spawned: Receiver<io::Result<Child>>,
 }
 
 impl Gated {
@@ -43,18 +43,25 @@ impl Gated {
         };
         // SAFETY: see above; the closure owns nothing that would have to be dropped.
         unsafe { command.pre_exec(wait) };
-        // `spawn` comes back when the program has begun, so that it needs a thread of its own.
-        let spawn =
-            std::thread::Builder::new().name("punctual-gate".to_owned()).spawn(move || {
-                let child = command.spawn();
-                drop((gate_read, said_write));
-                child
-            })?;
+        // `spawn` comes back when the program has begun, so that it needs a thread of its own. That
+        // stays as long as this process: a child may be killed with the thread that made it.
+        let (tell, spawned) = sync_channel(1);
+        std::thread::Builder::new().name("punctual-gate".to_owned()).spawn(move || {
+            let child = command.spawn();
+            drop((gate_read, said_write));
+            let began = child.is_ok();
+            let _ = tell.send(child);
+            if began {
+                loop {
+                    std::thread::park();
+                }
+            }
+        })?;
         let mut pid = [0; 4];
         match said_read.read_exact(&mut pid) {
-            Ok(()) => Ok(Gated { pid: u32::from_ne_bytes(pid), open: gate_write, spawn }),
+            Ok(()) => Ok(Gated { pid: u32::from_ne_bytes(pid), open: gate_write, spawned }),
             // It could not even be forked: the error of `spawn` is why.
-            Err(_) => Err(joined(spawn)
+            Err(_) => Err(joined(spawned)
                 .err()
                 .unwrap_or_else(|| io::Error::other("the new process reported nothing"))),
         }
@@ -66,12 +73,12 @@ impl Gated {
     /// The program cannot be executed.
     pub fn release(mut self) -> io::Result<Child> {
         self.open.write_all(&[1])?;
-        joined(self.spawn)
+        joined(self.spawned)
     }
 }
 
-fn joined(spawn: JoinHandle<io::Result<Child>>) -> io::Result<Child> {
-    spawn.join().unwrap_or_else(|_| Err(io::Error::other("the thread that starts it died")))
+fn joined(spawned: Receiver<io::Result<Child>>) -> io::Result<Child> {
+    spawned.recv().unwrap_or_else(|_| Err(io::Error::other("the thread that starts it died")))
 }
 
 #[cfg(test)]
@@ -104,9 +111,9 @@ mod tests {
     #[test]
     fn one_that_is_given_up_ends() {
         let gated = Gated::start(Command::new("cat")).unwrap();
-        let Gated { pid, open, spawn } = gated;
+        let Gated { pid, open, spawned } = gated;
         drop(open);
-        assert_eq!(joined(spawn).unwrap_err().raw_os_error(), Some(libc::ECANCELED));
+        assert_eq!(joined(spawned).unwrap_err().raw_os_error(), Some(libc::ECANCELED));
         assert_eq!(name(pid), "");
     }
 }

@@ -77,7 +77,8 @@ pub fn open_at(directory: c_int, path: &CStr, flags: c_int) -> Option<Fd> {
             0o600 as libc::c_uint,
         )
     };
-    (fd >= 0).then_some(Fd(fd))
+    // Lazily: one of -1 that is dropped would close it, and errno would be EBADF.
+    (fd >= 0).then(|| Fd(fd))
 }
 
 /// Reads from the beginning; the part of `buffer` that was filled.

@@ -125,6 +125,10 @@ static void kinds(void) {
 static void exec_sleep(void) {
     punctual_testpoint_record(PUNCTUAL_STREAM);
     PUNCTUAL_POINT("before exec");
+    if (setting("AGAIN") > 0) {
+        setenv("AGAIN", "0", 1);
+        execl("/proc/self/exe", "again", (char *)NULL);
+    }
     execlp("sleep", "sleep", "30", (char *)NULL);
 }
 

@@ -162,11 +162,16 @@ fn kinds() {
     );
 }
 
-/// Passes a point and becomes another program.
+/// Passes a point and becomes this program again, and then another one.
 fn exec() {
     use std::os::unix::process::CommandExt;
     punctual_testpoint::record(Mode::Stream);
     point!("before exec");
+    if setting("AGAIN") > 0 {
+        let this = std::env::current_exe().expect("this program");
+        let mut again = std::process::Command::new(this);
+        panic!("{}", again.args(std::env::args().skip(1)).env("AGAIN", "0").exec());
+    }
     panic!("{}", std::process::Command::new("sleep").arg("30").exec());
 }
 
