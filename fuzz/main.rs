@@ -16,8 +16,22 @@ mod fuzz_targets {
     pub mod pairs;
     pub mod points_file;
     pub mod recording;
+    pub mod trace_dat;
+    pub mod trace_perf;
+    pub mod trace_perfetto;
+    pub mod trace_text;
     pub mod window;
     pub mod wire;
+
+    /// Reads a trace to its end.
+    fn read_trace(mut trace: punctual_traces::Trace) {
+        let mut last = i64::MIN;
+        for event in trace.by_ref().map_while(Result::ok) {
+            assert!(event.at.0 >= last, "an event is older than the one before it");
+            last = event.at.0;
+        }
+        let _ = trace.facts();
+    }
 }
 use fuzz_targets::*;
 
@@ -33,6 +47,10 @@ static TARGET: LazyLock<fn(&[u8])> =
         Ok("pairs") => pairs::fuzz,
         Ok("points_file") => points_file::fuzz,
         Ok("recording") => recording::fuzz,
+        Ok("trace_dat") => trace_dat::fuzz,
+        Ok("trace_perf") => trace_perf::fuzz,
+        Ok("trace_perfetto") => trace_perfetto::fuzz,
+        Ok("trace_text") => trace_text::fuzz,
         Ok("window") => window::fuzz,
         Ok("wire") => wire::fuzz,
         name => panic!("$FUZZ_TARGET is {name:?}, which is no target"),

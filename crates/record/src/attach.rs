@@ -25,8 +25,8 @@ pub use traced::Traced;
 use crate::account::SERVED;
 use crate::attached::Attached;
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
-use crate::format::NR_FUTEX;
 use crate::start_error::StartError;
+use crate::translate::NR_FUTEX;
 use crate::wire::layout::{self as wire, Selection};
 use aya_obj::btf::Btf;
 use punctual_core::cycle::{

@@ -6,7 +6,6 @@ mod attached;
 mod bpf;
 pub mod count;
 pub mod entries;
-mod format;
 pub mod gaps;
 pub mod interrupt;
 mod names;
@@ -21,6 +20,7 @@ mod start_error;
 pub mod symbols;
 pub mod tracefs;
 mod tracepoints;
+mod translate;
 pub mod wire;
 
 pub use attached::{Attached, RunTime};

@@ -4,15 +4,15 @@
 //! nobody else sees it, and nothing is left behind.
 
 mod instance;
-mod page;
 
 pub(crate) use instance::Instance;
-pub(crate) use page::{Item, PageShape, read_page};
 
-use crate::format::Format;
 use punctual_core::words::nearest;
 use punctual_sys::check;
 use punctual_sys::descriptor::made;
+use punctual_traces::bytes::ByteOrder;
+use punctual_traces::format::Format;
+use punctual_traces::page::PageShape;
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
 use std::io::Read;
@@ -121,8 +121,8 @@ impl Tracefs {
     }
 
     pub(crate) fn page_shape(&self) -> PageShape {
-        fs::read_to_string(self.root.join("events/header_page"))
-            .map_or_else(|_| PageShape::default(), |text| PageShape::parse(&text))
+        let text = self.read("events/header_page").unwrap_or_default();
+        PageShape::parse(&text, size_of::<usize>(), ByteOrder::NATIVE)
     }
 }
 

@@ -68,7 +68,7 @@ pub struct About {
 
 /// Whether a path names a trace and no bundle: `-` is standard input.
 pub fn is_trace(path: &Path) -> bool {
-    path == Path::new("-") || path.is_file()
+    path == Path::new("-") || path.is_file() || foreign::is_of_lttng(path)
 }
 
 /// Makes a bundle of a trace in `directory`, which must not exist.

@@ -11,6 +11,10 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
+    /// Of this machine.
+    pub const NATIVE: ByteOrder =
+        if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
+
     /// The number in at most 8 bytes.
     #[inline]
     pub fn unsigned(self, bytes: &[u8]) -> u64 {

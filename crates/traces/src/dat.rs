@@ -1,6 +1,5 @@
 //! trace.dat of trace-cmd, versions 6 and 7.
 
-mod compression;
 mod head;
 mod lane;
 
@@ -9,6 +8,7 @@ use crate::decoder::{Decoder, Head};
 use crate::reader::{About, Reader};
 use crate::{ReadAt, TraceError};
 use head::DatHead;
+pub(crate) use head::MAGIC;
 use lane::Lane;
 use punctual_core::event::{Event, Tid};
 use punctual_core::{Finding, Severity};
@@ -17,7 +17,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 /// Whether a file begins as one of these does.
 pub(crate) fn looks_like_dat(head: &[u8]) -> bool {
-    head.starts_with(head::MAGIC)
+    head.starts_with(MAGIC)
 }
 
 /// Reads trace.dat.
@@ -87,7 +87,7 @@ impl DatReader {
     }
 
     fn advance(&mut self, lane: usize) -> Result<(), TraceError> {
-        if self.lanes[lane].advance(&*self.file, self.head.shape)? {
+        if self.lanes[lane].advance(&*self.file, self.head.formats.shape)? {
             self.next.push(Reverse((self.lanes[lane].at, lane)));
         }
         Ok(())
@@ -112,7 +112,7 @@ impl DatReader {
         let (record, order) = (lane.record(), self.head.order);
         let head = Head { at, cpu, tid: None };
         let id = order.at(record, 0, 2).map(|id| id as u16);
-        match id.and_then(|id| self.head.layouts.get_mut(&id)) {
+        match id.and_then(|id| self.head.formats.layouts.get_mut(&id)) {
             Some(layout) => layout.take(record, order, head, &mut self.decoder, out),
             None => self.decoder.unreadable += 1,
         }
@@ -177,7 +177,7 @@ fn machine(uname: &str) -> Option<&str> {
 }
 
 /// `1234 name` of saved_cmdlines, and `1234 1230` of saved_tgids.
-fn lines_of_tasks(text: &[u8]) -> impl Iterator<Item = (Tid, &[u8])> {
+pub(crate) fn lines_of_tasks(text: &[u8]) -> impl Iterator<Item = (Tid, &[u8])> {
     text.split(|byte| *byte == b'\n').filter_map(|line| {
         let space = line.iter().position(|byte| *byte == b' ')?;
         let tid = std::str::from_utf8(&line[..space]).ok()?.parse().ok()?;

@@ -379,10 +379,11 @@ impl Decoder {
         let has = |meaning: &Meaning| {
             self.tracepoints.iter().any(|known| known.meaning == Some(*meaning))
         };
-        let calls = self
-            .tracepoints
-            .iter()
-            .any(|known| known.call.is_some() || known.meaning == Some(Meaning::SyscallEnter));
+        let is_call = |known: &Tracepoint| {
+            known.call.is_some() || known.meaning == Some(Meaning::SyscallEnter)
+        };
+        // Of a machine that is not known, numbers do not say which call it is.
+        let calls = self.calls.has_names() && self.tracepoints.iter().any(is_call);
         let whole = |group: &Group| match group {
             Group::Syscall => calls,
             Group::Futex => calls && self.calls.knows_futex(),

@@ -11,8 +11,8 @@ pub enum TraceError {
     Read(#[from] io::Error),
     /// No reader knows it.
     #[error(
-        "this is no trace that is known here: trace.dat, text of ftrace, perf.data, Perfetto and \
-         LTTng (CTF 1.8) are{hint}"
+        "this is no trace that is known here: trace.dat, perf.data, Perfetto and text of ftrace \
+         are{hint}"
     )]
     Unrecognized {
         /// What it may be instead.

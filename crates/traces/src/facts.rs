@@ -15,8 +15,6 @@ pub enum TraceFormat {
     PerfData,
     /// A protobuf trace of Perfetto.
     Perfetto,
-    /// The Common Trace Format 1.8, as LTTng writes it.
-    Ctf,
 }
 
 impl TraceFormat {
@@ -27,7 +25,6 @@ impl TraceFormat {
             TraceFormat::TraceDat => "trace.dat",
             TraceFormat::PerfData => "perf.data",
             TraceFormat::Perfetto => "Perfetto",
-            TraceFormat::Ctf => "CTF",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Tracepoints as their `format` files describe them (Documentation/trace/events.rst).
 
 use crate::bytes::ByteOrder;
+use punctual_core::event::{FieldKind, RecordBytes, RecordField, TracepointFormat};
 
 /// Where a field lies in a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,9 +34,19 @@ pub struct Format {
     pub name: String,
     /// As in `common_type` of its records.
     pub id: u16,
-    fields: Vec<(String, usize, Field)>,
+    fields: Vec<Declared>,
     /// How it is shown as text.
     pub print: String,
+}
+
+/// A field as the file declares it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Declared {
+    name: String,
+    /// Elements of an array; else 1.
+    count: usize,
+    field: Field,
+    kind: FieldKind,
 }
 
 /// No tracepoint of the kernel has as many fields.
@@ -64,12 +75,12 @@ impl Format {
 
     /// Where a field lies; `args[1]` is an element of an array.
     pub fn field(&self, name: &str) -> Option<Field> {
-        let whole = |name: &str| self.fields.iter().find(|(other, ..)| other == name);
-        if let Some((_, _, field)) = whole(name) {
-            return Some(*field);
+        let whole = |name: &str| self.fields.iter().find(|declared| declared.name == name);
+        if let Some(declared) = whole(name) {
+            return Some(declared.field);
         }
         let (name, place) = name.strip_suffix(']')?.split_once('[')?;
-        let (_, count, field) = whole(name)?;
+        let Declared { count, field, .. } = whole(name)?;
         let place: usize = place.parse().ok().filter(|place| place < count)?;
         let size = field.size / count;
         Some(Field { offset: field.offset + place * size, size, ..*field })
@@ -77,13 +88,37 @@ impl Format {
 
     /// The fields of its own, without those common to all, in their order.
     pub fn own_fields(&self) -> impl Iterator<Item = (&str, Field)> {
-        let own = |(name, _, _): &&(String, usize, Field)| !name.starts_with("common_");
-        self.fields.iter().filter(own).map(|(name, _, field)| (name.as_str(), *field))
+        self.own().map(|declared| (declared.name.as_str(), declared.field))
+    }
+
+    fn own(&self) -> impl Iterator<Item = &Declared> {
+        self.fields.iter().filter(|declared| !declared.name.starts_with("common_"))
+    }
+
+    /// How records of this tracepoint are shown.
+    pub fn describe(&self, name: String) -> TracepointFormat {
+        let behind_common = |declared: &&Declared| declared.field.offset >= RecordBytes::COMMON;
+        let fields = self.own().filter(behind_common).filter_map(|declared| {
+            let (offset, size) = (declared.field.offset, declared.field.size);
+            let (offset, size) = (u16::try_from(offset).ok()?, u16::try_from(size).ok()?);
+            Some(RecordField { name: declared.name.clone(), offset, size, kind: declared.kind })
+        });
+        TracepointFormat { name, fields: fields.collect() }
+    }
+
+    /// How many bytes behind the common fields a record needs to be shown.
+    pub fn shown_bytes(&self) -> usize {
+        let is_text = |of: &Declared| matches!(of.kind, FieldKind::TextAt | FieldKind::TextBehind);
+        if self.own().any(is_text) {
+            return RecordBytes::MOST;
+        }
+        let ends = self.own().map(|declared| declared.field.offset + declared.field.size);
+        ends.max().unwrap_or(0).saturating_sub(RecordBytes::COMMON).min(RecordBytes::MOST)
     }
 }
 
 /// `field:char prev_comm[16]; offset:8; size:16; signed:0;`
-fn field(line: &str) -> Option<(String, usize, Field)> {
+fn field(line: &str) -> Option<Declared> {
     let mut parts = line.strip_prefix("field:")?.split(';').map(str::trim);
     let declaration = parts.next()?;
     let number = |part: Option<&str>, key: &str| {
@@ -101,7 +136,27 @@ fn field(line: &str) -> Option<(String, usize, Field)> {
         () if declaration.starts_with("__rel_loc") => Place::Behind,
         () => Place::Here,
     };
-    Some((name.to_owned(), count.max(1), Field { offset, size, signed, place }))
+    let field = Field { offset, size, signed, place };
+    let kind = kind(declaration, field);
+    Some(Declared { name: name.to_owned(), count: count.max(1), field, kind })
+}
+
+/// How a field is shown, by its type in C.
+fn kind(declaration: &str, field: Field) -> FieldKind {
+    let is_text = declaration
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .any(|word| word == "char");
+    let is_array = declaration.contains('[');
+    match field.place {
+        Place::At if is_text => FieldKind::TextAt,
+        Place::Behind if is_text => FieldKind::TextBehind,
+        Place::At | Place::Behind => FieldKind::Bytes,
+        Place::Here if is_text && is_array => FieldKind::Text,
+        Place::Here if is_array || !matches!(field.size, 1 | 2 | 4 | 8) => FieldKind::Bytes,
+        Place::Here if declaration.contains('*') => FieldKind::Address,
+        Place::Here if field.signed => FieldKind::Signed,
+        Place::Here => FieldKind::Unsigned,
+    }
 }
 
 impl Field {
@@ -177,6 +232,37 @@ mod tests {
         assert_eq!(own, ["prev_comm", "prev_pid", "hrtimer", "args", "name", "label"]);
     }
 
+    #[test]
+    fn fields_are_shown_as_they_are_declared() {
+        let text = "name: kmalloc\nID: 5\nformat:\n\tfield:int \
+                    common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\tfield:unsigned long \
+                    call_site;\toffset:8;\tsize:8;\tsigned:0;\n\tfield:const void * \
+                    ptr;\toffset:16;\tsize:8;\tsigned:0;\n\tfield:int \
+                    node;\toffset:24;\tsize:4;\tsigned:1;\n\tfield:char \
+                    comm[16];\toffset:28;\tsize:16;\tsigned:0;\n\tfield:__data_loc char[] \
+                    filename;\toffset:44;\tsize:4;\tsigned:0;\n\tfield:unsigned long \
+                    args[2];\toffset:48;\tsize:16;\tsigned:0;\n\tfield:__data_loc cpumask_t \
+                    mask;\toffset:64;\tsize:4;\tsigned:0;\n\tfield:bool \
+                    late;\toffset:200;\tsize:1;\tsigned:0;\n";
+        let format = Format::parse(text).unwrap();
+        use FieldKind::*;
+        let shown = format.describe("kmem:kmalloc".to_owned()).fields;
+        let kinds: Vec<(&str, FieldKind)> =
+            shown.iter().map(|field| (field.name.as_str(), field.kind)).collect();
+        let expected = [
+            ("call_site", Unsigned),
+            ("ptr", Address),
+            ("node", Signed),
+            ("comm", Text),
+            ("filename", TextAt),
+            ("args", Bytes),
+            ("mask", Bytes),
+            ("late", Unsigned),
+        ];
+        assert_eq!(kinds, expected);
+        assert_eq!(format.shown_bytes(), RecordBytes::MOST);
+    }
+
     proptest! {
         #[test]
         fn no_text_panics(
@@ -185,11 +271,13 @@ mod tests {
             record in proptest::collection::vec(any::<u8>(), 0..80),
         ) {
             if let Some(format) = Format::parse(&text) {
-                for (_, _, field) in &format.fields {
+                for Declared { field, .. } in &format.fields {
                     field.number(&record, ByteOrder::Big);
                     field.text(&record, ByteOrder::Little);
                 }
                 format.field("a[1]");
+                prop_assert!(format.shown_bytes() <= RecordBytes::MOST);
+                format.describe(String::new()).describe(&RecordBytes::new(&record));
             }
         }
     }

@@ -4,6 +4,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 
+/// By how many bytes a file is recognised.
+pub(crate) const HEAD: usize = 64 << 10;
+
 /// A file that is read at any place.
 pub trait ReadAt {
     /// Reads bytes from `at` on, as many as there are, at most as many as `into` takes.

@@ -48,6 +48,12 @@ impl Layout {
         }
     }
 
+    /// Makes the tracepoint known, though no record of it is seen: it was on.
+    pub(crate) fn was_on(&mut self, decoder: &mut Decoder) {
+        let (system, name) = (&self.system, &self.name);
+        self.place.get_or_insert_with(|| decoder.tracepoint(Some(system), name));
+    }
+
     /// Takes a record; without a thread in `head`, it is the one of the record's common fields.
     pub(crate) fn take(
         &mut self,

@@ -1,11 +1,10 @@
 //! Which format a file is of, by its first bytes.
 
 use crate::dat::looks_like_dat;
+use crate::perf::looks_like_perf;
+use crate::perfetto::looks_like_perfetto;
 use crate::text::looks_like_text_of_ftrace;
 use crate::{TraceError, TraceFormat};
-
-/// How many bytes of a file are looked at.
-pub(crate) const HEAD: usize = 64 << 10;
 
 /// The format of a file that begins so.
 pub(crate) fn recognize(head: &[u8]) -> Result<TraceFormat, TraceError> {
@@ -14,6 +13,12 @@ pub(crate) fn recognize(head: &[u8]) -> Result<TraceFormat, TraceError> {
     }
     if looks_like_dat(head) {
         return Ok(TraceFormat::TraceDat);
+    }
+    if looks_like_perf(head) {
+        return Ok(TraceFormat::PerfData);
+    }
+    if looks_like_ctf(head) {
+        return Err(TraceError::Unsupported(CTF.to_owned()));
     }
     let begins = |magic: &[u8]| head.starts_with(magic);
     let hint = match () {
@@ -28,5 +33,45 @@ pub(crate) fn recognize(head: &[u8]) -> Result<TraceFormat, TraceError> {
         }
         () => "",
     };
+    if hint.is_empty() && looks_like_perfetto(head) {
+        return Ok(TraceFormat::Perfetto);
+    }
     Err(TraceError::Unrecognized { hint: hint.to_owned() })
+}
+
+/// A stream (CTF 1.8), its metadata in packets or as text, or the metadata of CTF 2.
+fn looks_like_ctf(head: &[u8]) -> bool {
+    const BEGINNINGS: [&[u8]; 6] = [
+        b"\xc1\x1f\xfc\xc1",
+        b"\xc1\xfc\x1f\xc1",
+        b"\x57\x1d\xd1\x75",
+        b"\x75\xd1\x1d\x57",
+        b"/* CTF 1.",
+        b"\x1e{",
+    ];
+    BEGINNINGS.iter().any(|magic| head.starts_with(magic))
+}
+
+/// Why a trace of LTTng is refused.
+pub const CTF: &str = "this is a trace of LTTng (CTF), which is not read: record with trace-cmd, \
+                       perf or Perfetto, as `punctual recipe` prints it";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_read_is_refused_by_its_name() {
+        for head in
+            [&b"/* CTF 1.8 */\ntrace {"[..], b"\x1e{\"type\":\"preamble\"", b"\x57\x1d\xd1\x75"]
+        {
+            let refused = recognize(head).unwrap_err().to_string();
+            assert!(refused.contains("LTTng (CTF)"), "{refused}");
+        }
+        let refused = recognize(b"\x1f\x8b\x08").unwrap_err().to_string();
+        assert!(refused.contains("gzip"), "{refused}");
+        for text in [&b"\nhello world, this is text"[..], b"\n\n\n\n", b"hello"] {
+            assert!(matches!(recognize(text), Err(TraceError::Unrecognized { .. })));
+        }
+    }
 }

@@ -33,18 +33,11 @@ const UNNUMBERED: u32 = 1 << 30;
 const MOST_CALLS: usize = 1 << 12;
 
 impl NumberedCalls {
-    /// The futex call of an architecture, as uname(2) names it (arch/*/entry/syscalls).
+    /// The calls of an architecture, as uname(2) names it.
     pub(crate) fn set_machine(&mut self, machine: &str) {
-        let futex = match machine {
-            "x86_64" => 202,
-            "i386" | "i486" | "i586" | "i686" => 240,
-            "ppc" | "ppc64" | "ppc64le" => 221,
-            "s390" | "s390x" => 238,
-            "aarch64" | "riscv64" | "riscv32" | "loongarch64" => 98,
-            arm if arm.starts_with("arm") => 240,
-            _ => return,
-        };
-        self.name(futex, "futex");
+        for (number, name) in calls_of(machine) {
+            self.name(number, name);
+        }
     }
 
     /// What the file says that a number is.
@@ -75,8 +68,36 @@ impl NumberedCalls {
     pub(crate) fn knows_futex(&self) -> bool {
         !self.futex.is_empty()
     }
+    /// Whether it is known which call a number is.
+    pub(crate) fn has_names(&self) -> bool {
+        !self.names.is_empty()
+    }
     pub(crate) fn names(&self) -> BTreeMap<u32, String> {
         self.names.clone()
+    }
+}
+
+/// The numbers and names of an architecture's calls; none of one that is not known.
+fn calls_of(machine: &str) -> Vec<(u32, &'static str)> {
+    macro_rules! all {
+        ($architecture:ident) => {
+            syscalls::$architecture::Sysno::iter()
+                .filter_map(|call| Some((u32::try_from(call.id()).ok()?, call.name())))
+                .collect()
+        };
+    }
+    match machine {
+        "x86_64" => all!(x86_64),
+        "i386" | "i486" | "i586" | "i686" => all!(x86),
+        "aarch64" | "arm64" => all!(aarch64),
+        "riscv32" => all!(riscv32),
+        "riscv64" => all!(riscv64),
+        "loongarch64" => all!(loongarch64),
+        "ppc" => all!(powerpc),
+        "ppc64" | "ppc64le" => all!(powerpc64),
+        "s390" | "s390x" => all!(s390x),
+        arm if arm.starts_with("arm") => all!(arm),
+        _ => Vec::new(),
     }
 }
 
@@ -88,11 +109,30 @@ mod tests {
     fn calls_without_a_number_get_one_that_no_kernel_has() {
         let mut calls = NumberedCalls::default();
         calls.set_machine("x86_64");
-        let number = calls.number_of("clock_nanosleep");
+        assert_eq!(calls.number_of("clock_nanosleep"), 230);
+        let number = calls.number_of("call_of_tomorrow");
         assert!(number >= UNNUMBERED);
-        assert_eq!(calls.number_of("clock_nanosleep"), number);
+        assert_eq!(calls.number_of("call_of_tomorrow"), number);
         assert!(calls.is_futex(202) && !calls.is_futex(98));
         assert_eq!(calls.number_of("futex"), 202);
-        assert_eq!(calls.names()[&number], "clock_nanosleep");
+        assert_eq!(calls.names()[&number], "call_of_tomorrow");
+    }
+
+    #[test]
+    fn each_architecture_has_numbers_of_its_own() {
+        let of = |machine: &str, name: &str| {
+            let found = calls_of(machine).into_iter().find(|(_, other)| *other == name);
+            found.map(|(number, _)| number)
+        };
+        // arch/*/kernel/syscalls/syscall.tbl and include/uapi/asm-generic/unistd.h.
+        assert_eq!(of("x86_64", "futex"), Some(202));
+        assert_eq!(of("i686", "futex"), Some(240));
+        assert_eq!(of("armv7l", "futex"), Some(240));
+        assert_eq!(of("aarch64", "futex"), Some(98));
+        assert_eq!(of("aarch64", "clock_nanosleep"), Some(115));
+        assert_eq!(of("ppc64le", "futex"), Some(221));
+        assert_eq!(of("s390x", "futex"), Some(238));
+        assert_eq!(of("riscv64", "ppoll"), Some(73));
+        assert_eq!(of("vax", "futex"), None);
     }
 }

@@ -3,9 +3,11 @@
 use crate::bridge::Bridge;
 use crate::dat::DatReader;
 use crate::decoder::Decoder;
-use crate::input::Sequential;
+use crate::input::{HEAD, Sequential};
+use crate::perf::PerfReader;
+use crate::perfetto::PerfettoReader;
 use crate::reader::Reader;
-use crate::recognize::{HEAD, recognize};
+use crate::recognize::recognize;
 use crate::reorder::Reorder;
 use crate::text::TextReader;
 use crate::{ReadAt, TraceClock, TraceError, TraceFacts, TraceFormat};
@@ -43,7 +45,8 @@ impl Trace {
                 let bridge = Bridge::new(reader.distance());
                 Ok(Trace::of(format, Box::new(reader), Reorder::new(0), bridge))
             }
-            format => Err(TraceError::NotStreamable(format)),
+            TraceFormat::PerfData => Ok(Trace::perf(PerfReader::open(file)?)),
+            TraceFormat::Perfetto => Trace::perfetto(Box::new(Sequential { file, at: 0 })),
         }
     }
 
@@ -56,8 +59,21 @@ impl Trace {
         let whole = Box::new(io::Cursor::new(head).chain(stream));
         match format {
             TraceFormat::FtraceText => Trace::text(whole),
+            TraceFormat::PerfData => Ok(Trace::perf(PerfReader::open_stream(whole)?)),
+            TraceFormat::Perfetto => Trace::perfetto(whole),
             format => Err(TraceError::NotStreamable(format)),
         }
+    }
+
+    fn perfetto(bytes: Box<dyn Read>) -> Result<Trace, TraceError> {
+        let reader = PerfettoReader::open(bytes)?;
+        let bridge = Bridge::new(reader.distance());
+        Ok(Trace::of(TraceFormat::Perfetto, Box::new(reader), Reorder::new(0), bridge))
+    }
+
+    fn perf(reader: PerfReader) -> Trace {
+        let bridge = Bridge::new(reader.distance());
+        Trace::of(TraceFormat::PerfData, Box::new(reader), Reorder::new(0), bridge)
     }
 
     fn text(bytes: Box<dyn Read>) -> Result<Trace, TraceError> {

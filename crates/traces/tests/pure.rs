@@ -1,4 +1,6 @@
 //! Each module is a suite of its own.
 
 mod dat;
+mod perf;
+mod perfetto;
 mod text;

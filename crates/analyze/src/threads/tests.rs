@@ -108,6 +108,24 @@ fn a_thread_sleeps_is_woken_runs_and_is_preempted() {
 }
 
 #[test]
+fn without_sched_wakeup_a_thread_is_ready_from_sched_waking_on() {
+    let events = [
+        switch(10, 0, 7, TaskState::Sleeping, 0),
+        event(20, 1, 3, EventKind::Waking { task: Tid(7), prio: 19, target: 1 }),
+        switch(25, 0, 0, TaskState::Preempted, 7),
+    ];
+    let (all, warnings) = track(&events, coverage(0, 50));
+    assert_eq!(warnings, Warnings::default());
+    let expected = [
+        (0, 10, RUNNING),
+        (10, 20, ThreadState::Sleeping),
+        (20, 25, ThreadState::Ready { cpu: Some(0), preempted: false }),
+        (25, 50, RUNNING),
+    ];
+    assert_eq!(states(&all.threads[&Tid(7)]), expected);
+}
+
+#[test]
 fn a_gap_makes_unknown_what_it_may_hide_and_no_more() {
     let lost =
         |at, cpu, since| event(at, cpu, 0, EventKind::Lost { count: 5, since: MonotonicNs(since) });

@@ -264,6 +264,10 @@ impl<S: Sink> Tracker<S> {
             self.moves_without_a_switch(next, at, other);
         }
         let Some(thread) = self.threads.get(next) else { return };
+        // sched_wakeup is not recorded: the wake-up is not distinguished from what came after it.
+        if thread.doing == ThreadState::Waking {
+            thread.doing = ThreadState::Ready { cpu: Some(cpu), preempted: false };
+        }
         let contradicts = thread.settle(next, at, Was::Ready, &self.gaps, &mut self.sink);
         self.warnings.contradictions += u64::from(contradicts);
         thread.doing = ThreadState::Running { cpu };

@@ -123,6 +123,10 @@ fn stage(place: &Path, fixture: &str) {
     for name in ["trace.txt", "trace.dat"] {
         fs::write(place.join(name), trace()).unwrap();
     }
+    for (name, file) in [("perf.data", "servo.perf.data"), ("trace.pftrace", "servo.perfetto")] {
+        let from = root.join("crates/traces/tests/data").join(file);
+        fs::copy(from, place.join(name)).unwrap();
+    }
 }
 
 /// The text of ftrace of a thread that sleeps until each next millisecond.

@@ -1,11 +1,11 @@
 //! The programs of the accounting: those that use BTF, and those for kernels without it.
 
 use crate::bpf::{Attach, LoadError, Object, Shape, sys};
-use crate::format::{Fields, Format};
 use crate::tracefs::Tracefs;
 use crate::wire::layout::{self as wire, AccountClocks};
 use aya_obj::btf::Btf;
 use punctual_sys::clock;
+use punctual_traces::format::Format;
 
 static TYPED_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/account.bpf.o.z"));
 static UNTYPED_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/account_untyped.bpf.o.z"));

@@ -105,7 +105,7 @@ mod tests {
         let table = native_calls();
         let (words, _) = table.as_chunks::<2>();
         let native = |number: usize| u64::from(u16::from_ne_bytes(words[number]));
-        assert_eq!(native(240), u64::from(crate::format::NR_FUTEX));
+        assert_eq!(native(240), u64::from(crate::translate::NR_FUTEX));
         assert_eq!((native(407), native(267)), (230, 230 | wire::NATIVE_TIME32));
         assert_eq!(native(162), 35 | wire::NATIVE_TIME32);
         assert_eq!((native(256), native(2)), (232, 0), "fork(2) is of no note");

@@ -1,17 +1,18 @@
 //! Recording through tracefs, for kernels without BPF or who may not use it: the kernel's own
 //! buffers, in an instance of our own.
 
-use crate::format::{Recorded, Translator};
 use crate::recorder::findings::{self, Missing};
 use crate::request::Request;
 use crate::start_error::StartError;
-use crate::tracefs::{Instance, Item, PageShape, Tracefs, read_page};
+use crate::tracefs::{Instance, Tracefs};
 use crate::tracepoints::{self, NAMING, Tracepoint};
+use crate::translate::{NR_FUTEX, Recorded, Translator};
 use crate::wire;
 use punctual_core::event::NamedTracepoint;
 use punctual_core::event::{Event, EventKind, Group, Tid, TracepointFormat};
 use punctual_core::{CpuSet, Finding, MonotonicNs};
 use punctual_sys::clock;
+use punctual_traces::page::{Item, PageReader, PageShape};
 
 pub(super) const NAME: &str = "tracefs";
 
@@ -198,23 +199,23 @@ impl TracefsRecorder {
         let mut names_by_time: Vec<(u64, Vec<u8>)> = Vec::new();
         for pipe in 0..self.naming.pipes() {
             while self.naming.read(pipe, &mut self.page) {
-                let translator = &mut self.translator;
-                let read = read_page(&self.page, self.shape, &mut |item| match item {
-                    Item::Lost(_) => whole = false,
-                    Item::Record(at, record) => {
-                        let mut name = Vec::new();
-                        translate(
-                            translator,
-                            MonotonicNs(at as i64),
-                            NAMING_CPU,
-                            record,
-                            &mut Vec::new(),
-                            &mut name,
-                        );
-                        names_by_time.push((at, name));
-                    }
-                });
-                whole &= read.is_some();
+                let mut items = PageReader::new(&self.page, self.shape);
+                while let Some(item) = items.next(&self.page) {
+                    let Item::Record { at, from, to } = item else {
+                        whole = false;
+                        continue;
+                    };
+                    let mut name = Vec::new();
+                    translate(
+                        &mut self.translator,
+                        MonotonicNs(at as i64),
+                        NAMING_CPU,
+                        &self.page[from..to],
+                        &mut Vec::new(),
+                        &mut name,
+                    );
+                    names_by_time.push((at, name));
+                }
             }
         }
         names_by_time.sort_by_key(|(at, _)| *at);
@@ -230,21 +231,22 @@ impl TracefsRecorder {
             if !self.instance.read(slot as usize, &mut self.page) {
                 break;
             }
-            let translator = &mut self.translator;
-            let whole = read_page(&self.page, self.shape, &mut |item| match item {
-                Item::Lost(count) => before += count.unwrap_or(1),
-                Item::Record(at, record) => {
-                    let at = MonotonicNs(at as i64);
-                    if before > 0 {
-                        lose(cpu, at, std::mem::take(&mut before), to);
+            let mut items = PageReader::new(&self.page, self.shape);
+            while let Some(item) = items.next(&self.page) {
+                match item {
+                    Item::Lost(count) => before += count.unwrap_or(1),
+                    // No page that the kernel gives is like this; what it held is lost.
+                    Item::Damaged => before += 1,
+                    Item::Record { at, from, to: end } => {
+                        let (at, record) = (MonotonicNs(at as i64), &self.page[from..end]);
+                        if before > 0 {
+                            lose(cpu, at, std::mem::take(&mut before), to);
+                        }
+                        cpu.last = at;
+                        let translator = &mut self.translator;
+                        translate(translator, at, cpu.number, record, to, &mut Vec::new());
                     }
-                    cpu.last = at;
-                    translate(translator, at, cpu.number, record, to, &mut Vec::new());
                 }
-            });
-            if whole.is_none() {
-                // No page that the kernel gives is like this; what it held is lost.
-                before += 1;
             }
         }
         if before > 0 {
@@ -344,7 +346,7 @@ fn filter_of(request: &Request, tracepoint: &Tracepoint) -> Option<String> {
         let mut numbers = request.syscalls.clone();
         let all = request.syscalls.is_empty() && request.groups.contains(&Group::Syscall);
         if request.groups.contains(&Group::Futex) {
-            numbers.push(crate::format::NR_FUTEX);
+            numbers.push(NR_FUTEX);
         }
         if !all {
             let numbers: Vec<String> =

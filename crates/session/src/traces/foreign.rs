@@ -5,7 +5,7 @@ use crate::cycles::CycleOptions;
 use crate::exit::Failure;
 use crate::messages::shown;
 use punctual_core::Event;
-use punctual_traces::{Trace, TraceError};
+use punctual_traces::{CTF, Trace, TraceError};
 use std::fs::File;
 use std::path::Path;
 
@@ -25,7 +25,15 @@ pub fn recognizes(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| Trace::open(file).is_ok())
 }
 
+/// Whether a directory is a trace of LTTng.
+pub(super) fn is_of_lttng(path: &Path) -> bool {
+    ["metadata", "kernel/metadata"].iter().any(|file| path.join(file).is_file())
+}
+
 fn file(path: &Path) -> Result<File, Failure> {
+    if is_of_lttng(path) {
+        return Err(Failure::refused(format!("{}: {CTF}", shown(path))));
+    }
     if path == Path::new("-") {
         return store::spool(&mut std::io::stdin().lock());
     }

@@ -180,3 +180,65 @@ fn a_trace_that_breaks_off_is_one_until_there() {
     assert!(bundle.findings.iter().any(|finding| finding.id == "trace-cut-off"));
     assert_eq!(count(&bundle, "servo/response"), Some(CYCLES as u64 - 1));
 }
+
+/// The bundle of a file of another tool.
+fn imported(file: &str) -> (tempfile::TempDir, Bundle) {
+    let room = tempfile::tempdir().expect("a directory");
+    let directory = room.path().join("bundle");
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../traces/tests/data");
+    let (thread, deadline) = (Some("servo".to_owned()), Some(Nanos::from_millis(1)));
+    let cycles = CycleOptions { thread, deadline, ..CycleOptions::default() };
+    import(&Path::new(data).join(file), &directory, cycles).expect("imported");
+    let bundle = Bundle::open(&directory).expect("a bundle");
+    (room, bundle)
+}
+
+/// What took most of the worst responses, and who it was, with its time in microseconds.
+fn longest_parts(bundle: &Bundle, count: usize) -> Vec<(&'static str, Option<String>, i64)> {
+    let wanted = Wanted { worst: Some(count), ..Wanted::default() };
+    let explained = explained::open(bundle, &wanted).expect("explained");
+    let of_response = explained.samples.iter().filter(|one| one.series == "servo/response");
+    let longest = of_response.map(|sample| {
+        let parts = sample.explanation.parts.iter();
+        let part = parts.max_by_key(|part| part.span()).expect("a part");
+        (part.cause.id(), part.cause.who(&explained.names), part.span().ns() / 1_000)
+    });
+    longest.collect()
+}
+
+#[test]
+fn a_delay_that_was_planted_is_found_in_perf_data() {
+    // A task of FIFO 90 ran for some milliseconds now and then; the thread itself saw wake-ups that
+    // were more than 1 ms late four times, by 4119 us at most.
+    let (_room, bundle) = imported("servo.perf.data");
+    let worst = longest_parts(&bundle, 4);
+    let hog = |(cause, who, _): &(&str, Option<String>, i64)| {
+        *cause == "preempted" && who.as_deref().is_some_and(|who| who.starts_with("hog"))
+    };
+    assert!(worst.len() == 4 && worst.iter().all(hog), "{worst:?}");
+    assert!(worst.iter().all(|(.., us)| (1_000..=4_200).contains(us)), "{worst:?}");
+}
+
+#[test]
+fn a_delay_that_was_planted_is_found_in_a_trace_of_perfetto() {
+    let (_room, bundle) = imported("servo.perfetto");
+    assert_eq!(count(&bundle, "servo/response"), Some(CYCLES as u64 - 1));
+    let worst = longest_parts(&bundle, 10);
+    let late = worst.iter().filter(|(cause, who, us)| {
+        let hog = who.as_deref().is_some_and(|who| who.starts_with("hog"));
+        *cause == "preempted" && hog && (400..=410).contains(us)
+    });
+    assert_eq!(late.count(), 10, "{worst:?}");
+}
+
+#[test]
+fn a_trace_of_lttng_is_refused_by_its_name() {
+    let room = tempfile::tempdir().expect("a directory");
+    std::fs::create_dir(room.path().join("kernel")).expect("a directory");
+    std::fs::write(room.path().join("kernel/metadata"), "/* CTF 1.8 */").expect("a file");
+    assert!(is_trace(room.path()));
+    let directory = room.path().join("bundle");
+    let refused = import(room.path(), &directory, CycleOptions::default()).err();
+    let refused = format!("{:?}", refused.expect("refused"));
+    assert!(refused.contains("LTTng (CTF)"), "{refused}");
+}

@@ -1,13 +1,10 @@
 //! What a trace.dat says before its data (trace-cmd.dat.v6(5), trace-cmd.dat.v7(5)).
 
-use super::compression::Compression;
 use crate::bytes::ByteOrder;
+use crate::compression::Compression;
 use crate::cursor::Cursor;
-use crate::format::Format;
-use crate::layout::Layout;
-use crate::page::PageShape;
+use crate::formats::EventFormats;
 use crate::{ReadAt, TraceError, TraceFormat};
-use std::collections::HashMap;
 use std::io;
 
 /// The data of a CPU in one of the buffers.
@@ -25,8 +22,7 @@ pub(super) struct CpuData {
 pub(super) struct DatHead {
     pub(super) version: u32,
     pub(super) order: ByteOrder,
-    pub(super) shape: PageShape,
-    pub(super) layouts: HashMap<u16, Layout>,
+    pub(super) formats: EventFormats,
     pub(super) data: Vec<CpuData>,
     pub(super) cpus: u32,
     /// Buffers besides the first.
@@ -41,7 +37,6 @@ pub(super) struct DatHead {
     pub(super) offset: i64,
     pub(super) ticks: Option<(u32, u32)>,
     pub(super) of_guest: bool,
-    long: usize,
     page_size: usize,
     compression: Compression,
 }
@@ -55,14 +50,12 @@ pub(super) enum Part {
 
 /// Bounds of what a hostile file makes us keep.
 const MOST_TEXT: usize = 1 << 12;
-const MOST_FORMATS: usize = 1 << 14;
-const MOST_FORMAT: u64 = 1 << 18;
 const MOST_NAMES: u64 = 16 << 20;
 const MOST_OPTIONS: usize = 1 << 16;
 const MOST_DATA: usize = 1 << 14;
 const MOST_SECTION: u64 = 64 << 20;
 
-pub(super) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
+pub(crate) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
 impl DatHead {
     pub(super) fn read(file: &dyn ReadAt) -> Result<DatHead, TraceError> {
@@ -85,8 +78,7 @@ impl DatHead {
         let mut head = DatHead {
             version,
             order,
-            shape: PageShape::parse("", long, order),
-            layouts: HashMap::new(),
+            formats: EventFormats::new(TraceFormat::TraceDat, order, long),
             data: Vec::new(),
             cpus: 0,
             instances: Vec::new(),
@@ -100,7 +92,6 @@ impl DatHead {
             offset: 0,
             ticks: None,
             of_guest: false,
-            long,
             page_size,
             compression: Compression::None,
         };
@@ -113,9 +104,9 @@ impl DatHead {
     }
 
     fn read_6(&mut self, file: &dyn ReadAt, mut cursor: Cursor<'_>) -> Result<(), TraceError> {
-        self.header_pages(&mut cursor)?;
-        self.ftrace_formats(&mut cursor)?;
-        self.formats(&mut cursor)?;
+        self.formats.header_pages(&mut cursor)?;
+        self.formats.of_tracers(&mut cursor)?;
+        self.formats.of_systems(&mut cursor)?;
         let size = cursor.number(4)?;
         self.kallsyms = Some(Part::At(cursor.at, size));
         cursor.skip(size);
@@ -235,9 +226,9 @@ impl DatHead {
             let section = self.section(file, at)?;
             let mut cursor = Cursor::new(&section, 0, self.order);
             match kind {
-                16 => self.header_pages(&mut cursor)?,
-                17 => self.ftrace_formats(&mut cursor)?,
-                18 => self.formats(&mut cursor)?,
+                16 => self.formats.header_pages(&mut cursor)?,
+                17 => self.formats.of_tracers(&mut cursor)?,
+                18 => self.formats.of_systems(&mut cursor)?,
                 19 => {
                     let size = cursor.number(4)?;
                     self.kallsyms = Some(Part::Unpacked(cursor.at_most(size, MOST_SECTION)?));
@@ -345,54 +336,6 @@ impl DatHead {
             15 => self.processes = data.to_vec(),
             _ => {}
         }
-    }
-
-    fn header_pages(&mut self, cursor: &mut Cursor<'_>) -> Result<(), TraceError> {
-        let at = cursor.at;
-        if cursor.text(16)? != "header_page" {
-            return Err(damaged(at, "the description of pages is missing"));
-        }
-        let size = cursor.number(8)?;
-        let text = cursor.at_most(size, MOST_FORMAT)?;
-        self.shape = PageShape::parse(&String::from_utf8_lossy(&text), self.long, self.order);
-        let at = cursor.at;
-        if cursor.text(16)? != "header_event" {
-            return Err(damaged(at, "the description of events is missing"));
-        }
-        let size = cursor.number(8)?;
-        cursor.skip(size);
-        Ok(())
-    }
-
-    /// Records of tracers and prints; none becomes an event, and their fields are of no interest.
-    fn ftrace_formats(&mut self, cursor: &mut Cursor<'_>) -> Result<(), TraceError> {
-        let count = cursor.number(4)?;
-        for _ in 0..count.min(MOST_FORMATS as u64) {
-            self.format("ftrace", cursor)?;
-        }
-        Ok(())
-    }
-
-    fn formats(&mut self, cursor: &mut Cursor<'_>) -> Result<(), TraceError> {
-        let systems = cursor.number(4)?;
-        for _ in 0..systems.min(MOST_FORMATS as u64) {
-            let system = cursor.text(MOST_TEXT)?;
-            let events = cursor.number(4)?;
-            for _ in 0..events.min(MOST_FORMATS as u64) {
-                self.format(&system, cursor)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn format(&mut self, system: &str, cursor: &mut Cursor<'_>) -> Result<(), TraceError> {
-        let size = cursor.number(8)?;
-        let text = cursor.at_most(size, MOST_FORMAT)?;
-        let format = Format::parse(&String::from_utf8_lossy(&text));
-        if let Some(format) = format.filter(|_| self.layouts.len() < MOST_FORMATS) {
-            self.layouts.insert(format.id, Layout::new(system, &format));
-        }
-        Ok(())
     }
 
     /// The lines of kallsyms.

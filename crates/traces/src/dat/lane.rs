@@ -1,9 +1,9 @@
 //! The records of one CPU, page by page.
 
-use super::compression::Compression;
 use super::head::CpuData;
 use crate::ReadAt;
 use crate::bytes::ByteOrder;
+use crate::compression::Compression;
 use crate::page::{Item, PageReader, PageShape};
 use std::io;
 

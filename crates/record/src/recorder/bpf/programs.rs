@@ -4,14 +4,15 @@ use super::stacks::Stacks;
 use super::untranslated::Untranslated;
 use crate::bpf::sys::{self, MapShape};
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots};
-use crate::format::{Fields, Format, Translator};
 use crate::request::{Backend, Mode, Request};
 use crate::tracefs::Tracefs;
 use crate::tracepoints::Tracepoint;
+use crate::translate::{NR_FUTEX, Translator};
 use crate::wire::layout as wire;
 use aya_obj::btf::Btf;
 use punctual_core::event::Group;
 use punctual_core::event::NamedTracepoint;
+use punctual_traces::format::Format;
 use std::os::fd::OwnedFd;
 
 static EVENTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/events.bpf.o.z"));
@@ -287,7 +288,7 @@ fn wanted_calls(request: &Request) -> Vec<u32> {
     match (syscall, futex) {
         (true, _) if request.syscalls.is_empty() => Vec::new(),
         (true, false) => request.syscalls.clone(),
-        (true, true) => request.syscalls.iter().copied().chain([crate::format::NR_FUTEX]).collect(),
-        (false, _) => vec![crate::format::NR_FUTEX],
+        (true, true) => request.syscalls.iter().copied().chain([NR_FUTEX]).collect(),
+        (false, _) => vec![NR_FUTEX],
     }
 }

@@ -1,7 +1,7 @@
 //! Records of tracepoints without BTF, on their way from a buffer to the wire.
 
 use crate::bpf::Buffers;
-use crate::format::{Recorded, Translator};
+use crate::translate::{Recorded, Translator};
 use crate::wire::layout::{self as wire, Header, Raw};
 use punctual_core::MonotonicNs;
 use punctual_core::event::TracepointFormat;

@@ -1,6 +1,8 @@
 //! From a tracepoint's own record to ours.
+//!
+//! What recorders without BTF read are the kernel's own records of its tracepoints. Their fields
+//! move between versions; their names have stayed.
 
-use super::fields::{Field, Fields, Format};
 use crate::request::Request;
 use crate::tracepoints::Tracepoint;
 use crate::wire::{self, layout};
@@ -10,6 +12,8 @@ use punctual_core::event::{
     Event, EventKind, Futex, Group, RecordBytes, TaskState, Tid, TracepointFormat, TracepointId,
 };
 use punctual_sys::clock;
+use punctual_traces::bytes::ByteOrder;
+use punctual_traces::format::{Field, Format};
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -124,9 +128,10 @@ impl Translator {
     ) {
         let Some(known) = self.tracepoints.get(tracepoint) else { return };
         let (wants, fields, named) = (known.wants, known.fields, known.named);
-        let number = |place: usize| fields[place].map_or(0, |field| field.number(recorded.record));
-        let bytes =
-            |place: usize| fields[place].map_or(&[][..], |field| field.bytes(recorded.record));
+        let (record, order) = (recorded.record, ByteOrder::NATIVE);
+        let number =
+            |place: usize| fields[place].and_then(|field| field.number(record, order)).unwrap_or(0);
+        let text = |place: usize| fields[place].map_or(&[][..], |field| field.text(record, order));
         let emit = |what: EventKind, to: &mut Vec<u8>| {
             wire::encode(
                 &Event { at: recorded.at, cpu: recorded.cpu, tid: Tid(recorded.tid), what },
@@ -136,9 +141,9 @@ impl Translator {
         match u64::from(wants.kind) {
             layout::SYSCALL_ENTER | layout::FUTEX_ENTER => {
                 let call = number(0) as u32;
-                let args = [word(bytes(1), 0), word(bytes(1), 1)];
+                let args = [number(1) as u64, number(2) as u64];
                 if self.want_futex && call == NR_FUTEX {
-                    let value = word(bytes(1), 2) as u32;
+                    let value = number(3) as u32;
                     let op = match wire::futex(args[1] as u32) {
                         Futex::Wait if !is_of_lock(value) => Futex::Other,
                         op => op,
@@ -160,7 +165,7 @@ impl Translator {
                     emit(EventKind::FutexExit { op, result: number(1) as i32 }, to);
                 }
             }
-            layout::NAME => name(number(0) as u32, bytes(1), names),
+            layout::NAME => name(number(0) as u32, text(1), names),
             layout::TRACEPOINT => {
                 let own = recorded.record.get(RecordBytes::COMMON..).unwrap_or_default();
                 if let Some(tracepoint) = named {
@@ -168,7 +173,7 @@ impl Translator {
                 }
             }
             _ => {
-                if let Some(what) = what(wants, self.wall, number, bytes) {
+                if let Some(what) = what(wants, self.wall, number, text) {
                     emit(what, to);
                 }
             }
@@ -184,13 +189,6 @@ impl Translator {
             self.futexes.insert(tid, op);
         }
     }
-}
-
-/// One of the arguments of a system call.
-fn word(args: &[u8], place: usize) -> u64 {
-    args.get(place * 8..place * 8 + 8)
-        .and_then(|word| word.try_into().ok())
-        .map_or(0, u64::from_le_bytes)
 }
 
 /// A task's name, of which the tracepoint says neither process nor scheduling.
@@ -246,7 +244,7 @@ fn names_of(kind: u8) -> &'static [&'static str] {
         layout::TIMER_START => &["timer", "expires"],
         layout::TIMER_ENTRY => &["timer", "function"],
         layout::TIMER_EXIT => &["timer"],
-        layout::SYSCALL_ENTER | layout::FUTEX_ENTER => &["id", "args"],
+        layout::SYSCALL_ENTER | layout::FUTEX_ENTER => &["id", "args[0]", "args[1]", "args[2]"],
         layout::SYSCALL_EXIT | layout::FUTEX_EXIT => &["id", "ret"],
         layout::CONTENTION_BEGIN => &["lock_addr", "flags"],
         layout::CONTENTION_END => &["lock_addr", "ret"],
@@ -273,7 +271,7 @@ fn what<'a>(
     wants: Wants,
     wall: i64,
     n: impl Fn(usize) -> i64,
-    bytes: impl Fn(usize) -> &'a [u8],
+    text: impl Fn(usize) -> &'a [u8],
 ) -> Option<EventKind> {
     let (task, prio) = (|| Tid(n(0) as u32), |place| n(place) as i16);
     Some(match u64::from(wants.kind) {
@@ -335,7 +333,7 @@ fn what<'a>(
             EventKind::CacheAlloc { requested: n(0) as u64, allocated: n(1) as u64 }
         }
         layout::BLOCK_ISSUE => {
-            let write = bytes(3).contains(&b'W');
+            let write = text(3).contains(&b'W');
             EventKind::BlockIssue {
                 device: n(0) as u32,
                 sector: n(1) as u64,

@@ -1,18 +1,18 @@
-//! What a compressed part of a trace.dat holds.
+//! What a compressed part of a trace holds.
 
 use flate2::read::ZlibDecoder;
 use std::io::{self, Read};
 
 /// How parts are compressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Compression {
+pub(crate) enum Compression {
     None,
     Zlib,
     Zstd,
 }
 
 impl Compression {
-    pub(super) fn of_name(name: &str) -> Option<Compression> {
+    pub(crate) fn of_name(name: &str) -> Option<Compression> {
         match name {
             "none" => Some(Compression::None),
             "zlib" => Some(Compression::Zlib),
@@ -22,7 +22,7 @@ impl Compression {
     }
 
     /// At most `size` bytes of what is compressed here.
-    pub(super) fn unpack(self, packed: &[u8], size: u64) -> io::Result<Vec<u8>> {
+    pub(crate) fn unpack(self, packed: &[u8], size: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         match self {
             Compression::None => bytes.extend_from_slice(packed),

@@ -1,0 +1,87 @@
+//! The descriptions of tracepoints that a file carries: in trace.dat and in perf.data alike.
+
+use crate::bytes::ByteOrder;
+use crate::cursor::Cursor;
+use crate::format::Format;
+use crate::layout::Layout;
+use crate::page::PageShape;
+use crate::{TraceError, TraceFormat};
+use std::collections::HashMap;
+
+/// Bounds of what a hostile file makes us keep.
+const MOST_TEXT: usize = 1 << 12;
+const MOST_FORMATS: usize = 1 << 14;
+const MOST_FORMAT: u64 = 1 << 18;
+
+/// Pages and tracepoints as a file describes them.
+#[derive(Debug)]
+pub(crate) struct EventFormats {
+    of: TraceFormat,
+    pub(crate) order: ByteOrder,
+    /// The bytes of a long of the kernel.
+    long: usize,
+    pub(crate) shape: PageShape,
+    /// By `common_type`.
+    pub(crate) layouts: HashMap<u16, Layout>,
+}
+
+impl EventFormats {
+    pub(crate) fn new(of: TraceFormat, order: ByteOrder, long: usize) -> EventFormats {
+        let shape = PageShape::parse("", long, order);
+        EventFormats { of, order, long, shape, layouts: HashMap::new() }
+    }
+
+    /// How pages begin; how events begin is known.
+    pub(crate) fn header_pages(&mut self, cursor: &mut Cursor<'_>) -> Result<(), TraceError> {
+        let at = cursor.at;
+        if cursor.text(16)? != "header_page" {
+            return Err(self.damaged(at, "the description of pages is missing"));
+        }
+        let size = cursor.number(8)?;
+        let text = cursor.at_most(size, MOST_FORMAT)?;
+        self.shape = PageShape::parse(&String::from_utf8_lossy(&text), self.long, self.order);
+        let at = cursor.at;
+        if cursor.text(16)? != "header_event" {
+            return Err(self.damaged(at, "the description of events is missing"));
+        }
+        let size = cursor.number(8)?;
+        cursor.skip(size);
+        Ok(())
+    }
+
+    /// Records of tracers and prints; none becomes an event, and their fields are of no interest.
+    pub(crate) fn of_tracers(&mut self, cursor: &mut Cursor<'_>) -> Result<(), TraceError> {
+        let count = cursor.number(4)?;
+        for _ in 0..count.min(MOST_FORMATS as u64) {
+            self.format("ftrace", cursor)?;
+        }
+        Ok(())
+    }
+
+    /// Tracepoints by their systems.
+    pub(crate) fn of_systems(&mut self, cursor: &mut Cursor<'_>) -> Result<(), TraceError> {
+        let systems = cursor.number(4)?;
+        for _ in 0..systems.min(MOST_FORMATS as u64) {
+            let system = cursor.text(MOST_TEXT)?;
+            let events = cursor.number(4)?;
+            for _ in 0..events.min(MOST_FORMATS as u64) {
+                self.format(&system, cursor)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn format(&mut self, system: &str, cursor: &mut Cursor<'_>) -> Result<(), TraceError> {
+        let size = cursor.number(8)?;
+        let text = cursor.at_most(size, MOST_FORMAT)?;
+        let format = Format::parse(&String::from_utf8_lossy(&text));
+        if let Some(format) = format.filter(|_| self.layouts.len() < MOST_FORMATS) {
+            self.layouts.insert(format.id, Layout::new(system, &format));
+        }
+        Ok(())
+    }
+
+    fn damaged(&self, at: u64, why: &str) -> TraceError {
+        TraceError::Damaged { format: self.of, at, why: why.to_owned() }
+    }
+}

@@ -1,0 +1,315 @@
+//! perf.data, a file or what `perf record -o -` wrote.
+
+mod attr;
+mod head;
+mod packed;
+mod records;
+
+use crate::bytes::ByteOrder;
+use crate::dat::lines_of_tasks;
+use crate::decoder::{Decoder, Head};
+use crate::input::Sequential;
+use crate::reader::{About, Reader};
+use crate::rounds::Rounds;
+use crate::{ReadAt, TraceError};
+use head::PerfHead;
+use punctual_core::event::{Event, Tid};
+use punctual_core::{Finding, Severity};
+use records::{Record, Records, kind};
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{BufReader, Read};
+
+/// Whether a file begins as one of these does.
+pub(crate) fn looks_like_perf(head: &[u8]) -> bool {
+    head::order(head).is_some()
+}
+
+/// Reads perf.data.
+pub(crate) struct PerfReader {
+    head: PerfHead,
+    records: Records,
+    rounds: Rounds,
+    decoder: Decoder,
+    read: VecDeque<Event>,
+    /// What came out before the first call.
+    begun: VecDeque<Event>,
+    /// Events of each CPU that perf says at the end were lost.
+    lost: BTreeMap<u16, u64>,
+    prepared: bool,
+    findings: Vec<Finding>,
+}
+
+/// Records between two looks at what came out.
+const AT_ONCE: usize = 1024;
+/// No machine has more CPUs.
+const MOST_CPUS: usize = 1 << 14;
+/// Bytes that are read at once.
+const BUFFER: usize = 1 << 18;
+
+impl PerfReader {
+    pub(crate) fn open(file: Box<dyn ReadAt>) -> Result<PerfReader, TraceError> {
+        let (head, data) = PerfHead::read(&*file)?;
+        let records = Box::new(Sequential { file, at: data.at }.take(data.size));
+        let mut reader = PerfReader::of(head, records);
+        if reader.head.formats.is_some() {
+            reader.prepare()?;
+            Ok(reader)
+        } else if reader.head.attrs.is_empty() {
+            reader.begin()
+        } else {
+            Err(without_tracepoints())
+        }
+    }
+
+    /// Reads a pipe, from its first byte on.
+    pub(crate) fn open_stream(mut stream: Box<dyn Read>) -> Result<PerfReader, TraceError> {
+        let mut bytes = [0; head::PIPE_HEAD as usize];
+        stream.read_exact(&mut bytes)?;
+        let order = head::order(&bytes).unwrap_or_default();
+        if order.at(&bytes, 8, 8) != Some(head::PIPE_HEAD) {
+            return Err(TraceError::NotStreamable(crate::TraceFormat::PerfData));
+        }
+        PerfReader::of(PerfHead::new(order), stream).begin()
+    }
+
+    /// Reads up to the first sample: what a pipe says of itself stands before it.
+    fn begin(mut self) -> Result<PerfReader, TraceError> {
+        let mut begun = VecDeque::new();
+        while !self.prepared && self.take(&mut begun)? {}
+        if !self.prepared {
+            self.prepare()?;
+        }
+        self.begun = begun;
+        Ok(self)
+    }
+
+    fn of(head: PerfHead, records: Box<dyn Read>) -> PerfReader {
+        PerfReader {
+            records: Records::new(Box::new(BufReader::with_capacity(BUFFER, records)), head.order),
+            head,
+            rounds: Rounds::default(),
+            decoder: Decoder::default(),
+            read: VecDeque::new(),
+            begun: VecDeque::new(),
+            lost: BTreeMap::new(),
+            prepared: false,
+            findings: Vec::new(),
+        }
+    }
+
+    /// The distance of its clock from CLOCK_MONOTONIC, where the file states it.
+    pub(crate) fn distance(&self) -> Option<i64> {
+        (self.clock() == Some(libc_clock::MONOTONIC)).then_some(0)
+    }
+
+    fn clock(&self) -> Option<i32> {
+        self.head.attrs.iter().find(|attr| attr.is_tracepoint()).and_then(|attr| attr.clock())
+    }
+
+    /// What is known before the first sample goes to the decoder.
+    fn prepare(&mut self) -> Result<(), TraceError> {
+        self.prepared = true;
+        let formats = self.head.formats.as_mut().ok_or_else(without_tracepoints)?;
+        if let Some(arch) = &self.head.arch {
+            self.decoder.calls.set_machine(arch);
+        }
+        for (tid, name) in lines_of_tasks(&self.head.comms) {
+            self.decoder.comm(tid, name);
+        }
+        for attr in self.head.attrs.iter().filter(|attr| attr.is_tracepoint()) {
+            let layout =
+                u16::try_from(attr.config).ok().and_then(|id| formats.layouts.get_mut(&id));
+            if let Some(layout) = layout {
+                layout.was_on(&mut self.decoder);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes one record after the other.
+impl PerfReader {
+    fn take(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
+        let order = self.head.order;
+        match self.records.next().map_err(head::unreadable)? {
+            None => {
+                self.rounds.end(out);
+                self.end();
+                return Ok(false);
+            }
+            Some(Record::RoundEnds) => self.rounds.ends(),
+            Some(Record::RoundComplete) => self.rounds.complete(out),
+            Some(Record::TracingData(bytes)) => self.head.tracing_data(&bytes)?,
+            Some(Record::Of(kind, record)) => {
+                let payload = record.get(8..).unwrap_or_default();
+                match kind {
+                    kind::ATTR => self.head.add_of_record(payload),
+                    kind::FEATURE => {
+                        let feature = order.at(payload, 0, 8).unwrap_or(0);
+                        self.head.feature(feature, payload.get(8..).unwrap_or_default());
+                    }
+                    kind::SAMPLE => {
+                        if !self.prepared {
+                            let record = record.to_owned();
+                            self.prepare()?;
+                            sample(&mut self.head, &mut self.decoder, &record, &mut self.read);
+                        } else {
+                            sample(&mut self.head, &mut self.decoder, record, &mut self.read);
+                        }
+                        self.rounds.take(&mut self.read, out);
+                    }
+                    kind::ID_INDEX => self.head.id_index(payload),
+                    kind::COMM | kind::FORK => task(kind, payload, order, &mut self.decoder),
+                    kind::LOST | kind::LOST_SAMPLES | kind::UNTHROTTLE => {
+                        lost(
+                            kind,
+                            record,
+                            &self.head,
+                            &mut self.decoder,
+                            &mut self.lost,
+                            &mut self.read,
+                        );
+                        self.rounds.take(&mut self.read, out);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn end(&mut self) {
+        for (cpu, lost) in &self.lost {
+            self.decoder.lost_at_least(*cpu, *lost);
+        }
+        if std::mem::take(&mut self.records.cut_off) {
+            let message = "The perf.data ends within a record: what followed is missing.";
+            self.findings.push(Finding::new("trace-cut-off", Severity::Bad, "trace", message));
+        }
+    }
+}
+
+fn sample(head: &mut PerfHead, decoder: &mut Decoder, record: &[u8], out: &mut VecDeque<Event>) {
+    let order = head.order;
+    let Some(attr) = head.attr(|attr| attr.id_of_sample(record, order)).copied() else { return };
+    if !attr.is_tracepoint() {
+        return;
+    }
+    let Some(sample) = attr.sample(record, order) else {
+        decoder.unreadable += 1;
+        return;
+    };
+    let raw = &record[sample.raw.0..sample.raw.1];
+    let id = order.at(raw, 0, 2).map(|id| id as u16);
+    let layouts = head.formats.as_mut().map(|formats| &mut formats.layouts);
+    // The thread is in the record itself: perf has it as its own PID namespace numbers it.
+    let place = Head { at: sample.at, cpu: sample.cpu, tid: None };
+    match layouts.zip(id).and_then(|(layouts, id)| layouts.get_mut(&id)) {
+        Some(layout) => layout.take(raw, order, place, decoder, out),
+        None => decoder.unreadable += 1,
+    }
+}
+
+/// A name, or the process of a new thread.
+fn task(kind: u32, payload: &[u8], order: ByteOrder, decoder: &mut Decoder) {
+    let number = |at| order.at(payload, at, 4).map(|number| number as u32);
+    let (Some(process), Some(second), third) = (number(0), number(4), number(8)) else { return };
+    match (kind, third) {
+        (kind::FORK, Some(tid)) => decoder.process(Tid(tid), process),
+        (kind::COMM, _) => {
+            decoder.process(Tid(second), process);
+            let name = payload.get(8..).unwrap_or_default();
+            let end = name.iter().position(|byte| *byte == 0).unwrap_or(0);
+            decoder.comm(Tid(second), &name[..end]);
+        }
+        _ => {}
+    }
+}
+
+/// Events that are missing.
+fn lost(
+    kind: u32,
+    record: &[u8],
+    head: &PerfHead,
+    decoder: &mut Decoder,
+    in_all: &mut BTreeMap<u16, u64>,
+    out: &mut VecDeque<Event>,
+) {
+    let order = head.order;
+    let Some(attr) = head.attr(|attr| attr.id_of_other(record, order)) else { return };
+    let place = attr.place(record, order);
+    let cpu = place.cpu.unwrap_or(0);
+    match (kind, place.at) {
+        (kind::LOST, at) => match (order.at(record, 16, 8), at) {
+            (Some(count), Some(at)) => decoder.lost(cpu, at, Some(count), out),
+            (count, _) => decoder.lost_outside(cpu, count.unwrap_or(1)),
+        },
+        // perf counts at the end what each event lost in all, what the kernel said among it. The
+        // CPU of these records is 0.
+        (kind::LOST_SAMPLES, _) if attr.is_tracepoint() && in_all.len() < MOST_CPUS => {
+            let of_id = attr.id_of_other(record, order).and_then(|id| head.cpu_of(id));
+            let sum = in_all.entry(of_id.unwrap_or(cpu)).or_default();
+            *sum = sum.saturating_add(order.at(record, 8, 8).unwrap_or(0));
+        }
+        (kind::UNTHROTTLE, Some(at)) => decoder.lost(cpu, at, None, out),
+        _ => {}
+    }
+}
+
+fn without_tracepoints() -> TraceError {
+    TraceError::Unsupported(
+        "this perf.data holds no tracepoints: record as `punctual recipe perf` prints it"
+            .to_owned(),
+    )
+}
+
+impl Reader for PerfReader {
+    fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
+        out.append(&mut self.begun);
+        for _ in 0..AT_ONCE {
+            if !self.take(out)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
+    fn about(&self) -> About {
+        let clock = match self.clock() {
+            None => "perf".to_owned(),
+            Some(number) => libc_clock::word(number),
+        };
+        About {
+            producer: Some(match &self.head.version {
+                Some(version) => format!("perf {version}"),
+                None => "perf".to_owned(),
+            }),
+            kernel: self.head.release.clone(),
+            machine: self.head.arch.clone(),
+            clock: Some(clock),
+            resolution: None,
+            states_enabled: true,
+            findings: self.findings.clone(),
+        }
+    }
+}
+
+/// Clocks of clock_gettime(2).
+mod libc_clock {
+    pub(super) const MONOTONIC: i32 = 1;
+
+    pub(super) fn word(number: i32) -> String {
+        match number {
+            0 => "realtime".to_owned(),
+            MONOTONIC => "monotonic".to_owned(),
+            4 => "monotonic-raw".to_owned(),
+            7 => "boottime".to_owned(),
+            11 => "tai".to_owned(),
+            _ => format!("clock {number}"),
+        }
+    }
+}

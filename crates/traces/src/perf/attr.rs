@@ -1,0 +1,269 @@
+//! What perf's attributes say of its records (perf_event_open(2)).
+
+use crate::bytes::ByteOrder;
+
+/// How records of one event are laid out.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Attr {
+    kind: u32,
+    /// A tracepoint's number.
+    pub(super) config: u64,
+    samples: u64,
+    read: u64,
+    flags: u64,
+    clock: i32,
+}
+
+/// Bits of `sample_type`.
+mod has {
+    pub(super) const IP: u64 = 1;
+    pub(super) const TID: u64 = 1 << 1;
+    pub(super) const TIME: u64 = 1 << 2;
+    pub(super) const ADDR: u64 = 1 << 3;
+    pub(super) const READ: u64 = 1 << 4;
+    pub(super) const CALLCHAIN: u64 = 1 << 5;
+    pub(super) const ID: u64 = 1 << 6;
+    pub(super) const CPU: u64 = 1 << 7;
+    pub(super) const PERIOD: u64 = 1 << 8;
+    pub(super) const STREAM_ID: u64 = 1 << 9;
+    pub(super) const RAW: u64 = 1 << 10;
+    pub(super) const IDENTIFIER: u64 = 1 << 16;
+}
+
+/// Bits of `read_format`.
+mod read {
+    pub(super) const ENABLED: u64 = 1;
+    pub(super) const RUNNING: u64 = 1 << 1;
+    pub(super) const ID: u64 = 1 << 2;
+    pub(super) const GROUP: u64 = 1 << 3;
+    pub(super) const LOST: u64 = 1 << 4;
+}
+
+/// Bits of the flags.
+const SAMPLE_ID_ALL: u64 = 1 << 18;
+const USE_CLOCKID: u64 = 1 << 25;
+
+const TRACEPOINT: u32 = 2;
+/// Where the payload of a record begins.
+const PAYLOAD: usize = 8;
+
+/// A sample of a tracepoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Sample {
+    pub(super) at: i64,
+    pub(super) cpu: u16,
+    /// The tracepoint's record, from its first byte to its last and one.
+    pub(super) raw: (usize, usize),
+}
+
+/// When and where another record was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    pub(super) at: Option<i64>,
+    pub(super) cpu: Option<u16>,
+}
+
+impl Attr {
+    /// Reads what stands in the file; what an older perf did not write is zero.
+    pub(super) fn read(bytes: &[u8], order: ByteOrder) -> Option<Attr> {
+        let number = |at, size| order.at(bytes, at, size).unwrap_or(0);
+        let flags: [u8; 8] = bytes.get(40..48)?.try_into().ok()?;
+        // The first bit of a byte is its highest on big-endian machines.
+        let flags = match order {
+            ByteOrder::Little => flags,
+            ByteOrder::Big => flags.map(u8::reverse_bits),
+        };
+        Some(Attr {
+            kind: number(0, 4) as u32,
+            config: number(8, 8),
+            samples: number(24, 8),
+            read: number(32, 8),
+            flags: u64::from_le_bytes(flags),
+            clock: number(92, 4) as u32 as i32,
+        })
+    }
+
+    pub(super) fn is_tracepoint(&self) -> bool {
+        self.kind == TRACEPOINT
+    }
+
+    /// The clock that was asked for.
+    pub(super) fn clock(&self) -> Option<i32> {
+        (self.flags & USE_CLOCKID != 0).then_some(self.clock)
+    }
+
+    fn has(&self, what: u64) -> bool {
+        self.samples & what != 0
+    }
+
+    /// The id by which a sample finds its event.
+    pub(super) fn id_of_sample(&self, record: &[u8], order: ByteOrder) -> Option<u64> {
+        if self.has(has::IDENTIFIER) {
+            return order.at(record, PAYLOAD, 8);
+        }
+        let before = [has::IP, has::TID, has::TIME, has::ADDR];
+        let at = PAYLOAD + 8 * before.iter().filter(|what| self.has(**what)).count();
+        self.has(has::ID).then(|| order.at(record, at, 8)).flatten()
+    }
+
+    /// The same of other records: at their end.
+    pub(super) fn id_of_other(&self, record: &[u8], order: ByteOrder) -> Option<u64> {
+        if self.flags & SAMPLE_ID_ALL == 0 {
+            return None;
+        }
+        let behind: usize = match (self.has(has::IDENTIFIER), self.has(has::ID)) {
+            (true, _) => 0,
+            (false, true) => {
+                [has::STREAM_ID, has::CPU].iter().filter(|what| self.has(**what)).count()
+            }
+            (false, false) => return None,
+        };
+        order.at(record, record.len().checked_sub(8 * (behind + 1))?, 8)
+    }
+
+    /// Reads a sample; `None` where it has not what an event needs.
+    pub(super) fn sample(&self, record: &[u8], order: ByteOrder) -> Option<Sample> {
+        let mut at = PAYLOAD;
+        let (mut time, mut cpu) = (None, None);
+        let parts = [
+            has::IDENTIFIER,
+            has::IP,
+            has::TID,
+            has::TIME,
+            has::ADDR,
+            has::ID,
+            has::STREAM_ID,
+            has::CPU,
+            has::PERIOD,
+        ];
+        for part in parts.into_iter().filter(|part| self.has(*part)) {
+            match part {
+                has::TIME => time = order.at(record, at, 8),
+                has::CPU => cpu = order.at(record, at, 4),
+                _ => {}
+            }
+            at += 8;
+        }
+        if self.has(has::READ) {
+            at = self.behind_counts(record, at, order)?;
+        }
+        if self.has(has::CALLCHAIN) {
+            let count = usize::try_from(order.at(record, at, 8)?).ok()?;
+            at = at.checked_add(count.checked_mul(8)?)?.checked_add(8)?;
+        }
+        if !self.has(has::RAW) {
+            return None;
+        }
+        let size = order.at(record, at, 4)? as usize;
+        let raw = (at + 4, at.checked_add(4)?.checked_add(size)?);
+        record.get(raw.0..raw.1)?;
+        let at = i64::try_from(time?).ok()?;
+        Some(Sample { at, cpu: u16::try_from(cpu?).ok()?, raw })
+    }
+
+    fn behind_counts(&self, record: &[u8], at: usize, order: ByteOrder) -> Option<usize> {
+        let with = |what: u64| usize::from(self.read & what != 0);
+        let times = with(read::ENABLED) + with(read::RUNNING);
+        let each = 1 + with(read::ID) + with(read::LOST);
+        let words = match self.read & read::GROUP != 0 {
+            false => times + each,
+            true => {
+                let count = usize::try_from(order.at(record, at, 8)?).ok()?;
+                count.checked_mul(each)?.checked_add(1 + times)?
+            }
+        };
+        at.checked_add(words.checked_mul(8)?)
+    }
+
+    /// When and where a record was made that is no sample.
+    pub(super) fn place(&self, record: &[u8], order: ByteOrder) -> Place {
+        let mut place = Place { at: None, cpu: None };
+        if self.flags & SAMPLE_ID_ALL == 0 {
+            return place;
+        }
+        let mut end = record.len();
+        let from_the_end =
+            [has::IDENTIFIER, has::CPU, has::STREAM_ID, has::ID, has::TIME, has::TID];
+        for part in from_the_end.into_iter().filter(|part| self.has(*part)) {
+            let Some(at) = end.checked_sub(8).filter(|at| *at >= PAYLOAD) else { return place };
+            match part {
+                has::CPU => {
+                    place.cpu = order.at(record, at, 4).and_then(|cpu| u16::try_from(cpu).ok());
+                }
+                has::TIME => {
+                    place.at = order.at(record, at, 8).and_then(|at| i64::try_from(at).ok());
+                }
+                _ => {}
+            }
+            end = at;
+        }
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attr(order: ByteOrder, samples: u64, read: u64) -> Attr {
+        let mut bytes = vec![0; 64];
+        let mut put = |at: usize, number: u64, size: usize| {
+            let number = match order {
+                ByteOrder::Little => number.to_le_bytes()[..size].to_vec(),
+                ByteOrder::Big => number.to_be_bytes()[8 - size..].to_vec(),
+            };
+            bytes[at..at + size].copy_from_slice(&number);
+        };
+        put(0, 2, 4);
+        put(8, 316, 8);
+        put(24, samples, 8);
+        put(32, read, 8);
+        // sample_id_all is the third bit of the third byte, whichever end it is counted from.
+        bytes[42] = if order == ByteOrder::Little { 1 << 2 } else { 1 << 5 };
+        Attr::read(&bytes, order).unwrap()
+    }
+
+    fn words(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn a_sample_lies_as_its_attributes_say() {
+        for order in [ByteOrder::Little, ByteOrder::Big] {
+            let attr = attr(order, has::TID | has::TIME | has::ID, 0);
+            assert!(attr.is_tracepoint() && attr.config == 316 && attr.clock().is_none());
+            assert_eq!(attr.flags, SAMPLE_ID_ALL);
+        }
+        let order = ByteOrder::Little;
+        let all = has::TID
+            | has::TIME
+            | has::ID
+            | has::CPU
+            | has::PERIOD
+            | has::READ
+            | has::CALLCHAIN
+            | has::RAW;
+        let attr = attr(order, all, read::GROUP | read::ENABLED | read::ID);
+        let (counts, chain) = ([2, 9, 5, 1, 6, 2], [1, 0xffff]);
+        let head = [0, 7 << 32 | 7, 1_000, 42, 3, 1];
+        let raw = 4 | 0x0000_0001_0000_0000;
+        let record = words(&[&head[..], &counts, &chain, &[raw]].concat());
+        let from = 8 * (6 + 6 + 2) + 4;
+        let expected = Sample { at: 1_000, cpu: 3, raw: (from, from + 4) };
+        assert_eq!(attr.sample(&record, order), Some(expected));
+        assert_eq!(attr.id_of_sample(&record, order), Some(42));
+        for length in 0..record.len() {
+            assert_eq!(attr.sample(&record[..length], order), None);
+        }
+    }
+
+    #[test]
+    fn other_records_have_their_place_at_the_end() {
+        let order = ByteOrder::Little;
+        let attr = attr(order, has::TID | has::TIME | has::CPU | has::IDENTIFIER, 0);
+        let lost = words(&[2 | 56 << 48, 42, 77, 7 << 32 | 7, 1_000, 3, 42]);
+        assert_eq!(attr.place(&lost, order), Place { at: Some(1_000), cpu: Some(3) });
+        assert_eq!(attr.id_of_other(&lost, order), Some(42));
+        assert_eq!(attr.place(&lost[..16], order), Place { at: None, cpu: None });
+    }
+}

@@ -1,0 +1,250 @@
+//! What a perf.data says beside its records (perf.data-file-format.txt of perf).
+
+use super::attr::Attr;
+use super::records::MOST_TRACING_DATA;
+use crate::bytes::ByteOrder;
+use crate::cursor::Cursor;
+use crate::formats::EventFormats;
+use crate::{ReadAt, TraceError, TraceFormat};
+use std::collections::HashMap;
+use std::io;
+
+/// How a file begins, in the byte order of the machine that wrote it.
+const MAGIC: &[u8; 8] = b"PERFILE2";
+const MAGIC_BIG: &[u8; 8] = b"2ELIFREP";
+
+/// Bounds of what a hostile file makes us keep.
+const MOST_EVENTS: usize = 1 << 16;
+const MOST_IDS: usize = 1 << 20;
+const MOST_TEXT: u64 = 1 << 12;
+const MOST_NAMES: u64 = 16 << 20;
+
+/// Numbers of features.
+const TRACING_DATA: u64 = 1;
+const OS_RELEASE: u64 = 4;
+const VERSION: u64 = 5;
+const ARCH: u64 = 6;
+
+/// The byte order of a file that begins so; `None` where it is none of perf's.
+pub(super) fn order(head: &[u8]) -> Option<ByteOrder> {
+    match head.first_chunk::<8>()? {
+        MAGIC => Some(ByteOrder::Little),
+        MAGIC_BIG => Some(ByteOrder::Big),
+        _ => None,
+    }
+}
+
+/// What is known of the records.
+#[derive(Debug)]
+pub(super) struct PerfHead {
+    pub(super) order: ByteOrder,
+    pub(super) attrs: Vec<Attr>,
+    /// The attributes of an id.
+    ids: HashMap<u64, usize>,
+    /// The CPU of an id.
+    cpus: HashMap<u64, u16>,
+    pub(super) formats: Option<EventFormats>,
+    /// `PID NAME` in lines.
+    pub(super) comms: Vec<u8>,
+    pub(super) release: Option<String>,
+    pub(super) version: Option<String>,
+    pub(super) arch: Option<String>,
+}
+
+/// Where the records are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Data {
+    pub(super) at: u64,
+    pub(super) size: u64,
+}
+
+impl PerfHead {
+    pub(super) fn new(order: ByteOrder) -> PerfHead {
+        PerfHead {
+            order,
+            attrs: Vec::new(),
+            ids: HashMap::new(),
+            cpus: HashMap::new(),
+            formats: None,
+            comms: Vec::new(),
+            release: None,
+            version: None,
+            arch: None,
+        }
+    }
+
+    /// Reads what stands before and behind the records; of a saved pipe it lies among these.
+    pub(super) fn read(file: &dyn ReadAt) -> Result<(PerfHead, Data), TraceError> {
+        let mut magic = [0; 8];
+        file.read_at(0, &mut magic)?;
+        let mut head = PerfHead::new(order(&magic).unwrap_or_default());
+        let mut cursor = Cursor::new(file, 8, head.order);
+        let size = cursor.number(8)?;
+        if size == PIPE_HEAD {
+            return Ok((
+                head,
+                Data { at: PIPE_HEAD, size: file.size()?.saturating_sub(PIPE_HEAD) },
+            ));
+        }
+        let attr_size = cursor.number(8)?;
+        let attrs = (cursor.number(8)?, cursor.number(8)?);
+        let data = Data { at: cursor.number(8)?, size: cursor.number(8)? };
+        cursor.skip(16);
+        let features = cursor.bytes(32)?;
+        if data.size == 0 {
+            return Err(TraceError::Unsupported(
+                "this perf.data was not finished: perf record was killed, or still runs; only an \
+                 end by a signal that it takes (SIGINT, SIGTERM) writes what its events mean"
+                    .to_owned(),
+            ));
+        }
+        head.attributes(file, attrs, attr_size)?;
+        head.features(file, data.at.saturating_add(data.size), &features)?;
+        Ok((head, data))
+    }
+
+    fn attributes(
+        &mut self,
+        file: &dyn ReadAt,
+        (at, size): (u64, u64),
+        each: u64,
+    ) -> Result<(), TraceError> {
+        // The attributes themselves, and where their ids are.
+        let own = each.checked_sub(16).filter(|own| (64..=MOST_TEXT).contains(own));
+        let own = own.ok_or_else(|| damaged(16, "no attributes of events have this size"))?;
+        let mut cursor = Cursor::new(file, at, self.order);
+        for _ in 0..(size / each).min(MOST_EVENTS as u64) {
+            let bytes = cursor.bytes(own)?;
+            let ids = (cursor.number(8)?, cursor.number(8)?);
+            let left = (MOST_IDS - self.ids.len().min(MOST_IDS)) as u64;
+            let ids = Cursor::new(file, ids.0, self.order).bytes(ids.1.min(left * 8))?;
+            self.add(&bytes, &ids);
+        }
+        Ok(())
+    }
+
+    /// Adds an event with its ids.
+    pub(super) fn add(&mut self, attr: &[u8], ids: &[u8]) {
+        let Some(attr) = Attr::read(attr, self.order) else { return };
+        if self.attrs.len() >= MOST_EVENTS {
+            return;
+        }
+        for id in ids.chunks_exact(8) {
+            if self.ids.len() < MOST_IDS {
+                self.ids.insert(self.order.unsigned(id), self.attrs.len());
+            }
+        }
+        self.attrs.push(attr);
+    }
+
+    /// Adds the event that a record of a pipe describes: its attributes and ids.
+    pub(super) fn add_of_record(&mut self, payload: &[u8]) {
+        let size = self.order.at(payload, 4, 4).map_or(0, |size| size as usize);
+        // The first version of the attributes has 64 bytes, and may say 0.
+        let size = if size < 64 { 64 } else { size };
+        if let Some((attr, ids)) = payload.split_at_checked(size) {
+            self.add(attr, ids);
+        }
+    }
+
+    /// Which CPU each id is of.
+    pub(super) fn id_index(&mut self, payload: &[u8]) {
+        for entry in payload.get(8..).unwrap_or_default().chunks_exact(32) {
+            let cpu = self.order.at(entry, 16, 8).and_then(|cpu| u16::try_from(cpu).ok());
+            if let Some(cpu) = cpu.filter(|_| self.cpus.len() < MOST_IDS) {
+                self.cpus.insert(self.order.unsigned(&entry[..8]), cpu);
+            }
+        }
+    }
+
+    /// The CPU of an id, if the file says it.
+    pub(super) fn cpu_of(&self, id: u64) -> Option<u16> {
+        self.cpus.get(&id).copied()
+    }
+
+    /// The attributes of a sample or another record, by the id that `of` finds.
+    pub(super) fn attr(&self, of: impl Fn(&Attr) -> Option<u64>) -> Option<&Attr> {
+        let first = self.attrs.first()?;
+        let known = of(first).and_then(|id| self.ids.get(&id)).and_then(|at| self.attrs.get(*at));
+        known.or(Some(first))
+    }
+
+    fn features(&mut self, file: &dyn ReadAt, at: u64, bits: &[u8]) -> Result<(), TraceError> {
+        // Words of 64 bits, of which the lowest is first.
+        let is_set = |bit: u64| {
+            let word = self.order.at(bits, (bit / 64 * 8) as usize, 8).unwrap_or(0);
+            word >> (bit % 64) & 1 == 1
+        };
+        let features: Vec<u64> = (0..256).filter(|bit| is_set(*bit)).collect();
+        let mut cursor = Cursor::new(file, at, self.order);
+        for feature in features {
+            let (at, size) = (cursor.number(8)?, cursor.number(8)?);
+            let mut part = Cursor::new(file, at, self.order);
+            match feature {
+                TRACING_DATA => {
+                    let bytes = part.at_most(size, MOST_TRACING_DATA)?;
+                    self.tracing_data(&bytes)?;
+                }
+                OS_RELEASE | VERSION | ARCH => {
+                    self.feature(feature, &part.at_most(size, MOST_TEXT)?);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what a feature says.
+    pub(super) fn feature(&mut self, feature: u64, bytes: &[u8]) {
+        let place = match feature {
+            OS_RELEASE => &mut self.release,
+            VERSION => &mut self.version,
+            ARCH => &mut self.arch,
+            _ => return,
+        };
+        let text = bytes.get(4..).unwrap_or_default();
+        let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
+        *place = Some(String::from_utf8_lossy(&text[..end.min(MOST_TEXT as usize)]).into_owned());
+    }
+
+    /// Takes the descriptions of tracepoints (trace-cmd.dat.v6(5), without its options and data).
+    #[allow(clippy::ptr_arg)] // A cursor reads what has a known size.
+    pub(super) fn tracing_data(&mut self, bytes: &Vec<u8>) -> Result<(), TraceError> {
+        let mut cursor = Cursor::new(bytes, TRACING_MAGIC.len() as u64, self.order);
+        if !bytes.starts_with(TRACING_MAGIC) {
+            return Err(damaged(0, "the descriptions of its tracepoints are missing"));
+        }
+        let with_names = cursor.text(16)? != "0.5";
+        cursor.order = if cursor.number(1)? == 1 { ByteOrder::Big } else { ByteOrder::Little };
+        let long = cursor.number(1)? as usize;
+        cursor.skip(4);
+        let mut formats = EventFormats::new(TraceFormat::PerfData, cursor.order, long);
+        formats.header_pages(&mut cursor)?;
+        formats.of_tracers(&mut cursor)?;
+        formats.of_systems(&mut cursor)?;
+        self.formats = Some(formats);
+        for _ in ["kallsyms", "printk"] {
+            let size = cursor.number(4)?;
+            cursor.skip(size);
+        }
+        if with_names {
+            let size = cursor.number(8)?;
+            self.comms = cursor.at_most(size, MOST_NAMES)?;
+        }
+        Ok(())
+    }
+}
+
+/// The size of the head that a pipe begins with.
+pub(super) const PIPE_HEAD: u64 = 16;
+
+const TRACING_MAGIC: &[u8] = crate::dat::MAGIC;
+
+pub(super) fn damaged(at: u64, why: &str) -> TraceError {
+    TraceError::Damaged { format: TraceFormat::PerfData, at, why: why.to_owned() }
+}
+
+/// A record that contradicts itself.
+pub(super) fn unreadable(why: io::Error) -> TraceError {
+    TraceError::Read(why)
+}

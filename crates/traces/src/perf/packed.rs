@@ -1,0 +1,95 @@
+//! Compressed records of perf.data: one zstd frame over all of them, which perf never ends.
+
+use ruzstd::decoding::FrameDecoder;
+use std::io;
+
+/// Unpacks what records hold, one after the other.
+pub(super) struct Packed {
+    decoder: FrameDecoder,
+    /// What is no whole block yet.
+    waiting: Vec<u8>,
+    begun: bool,
+    /// What the decoder keeps at most before it gives it out.
+    pub(super) window: u64,
+    /// Bytes that came out.
+    pub(super) given: u64,
+}
+
+/// No perf asks for more: its highest level has 8 MiB.
+const MOST_WINDOW: u64 = 64 << 20;
+/// A block has 128 KiB at most, and a head.
+const MOST_WAITING: usize = 1 << 18;
+/// A raw block of no bytes that is the last of its frame, and room for a checksum.
+const END: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
+
+impl Packed {
+    pub(super) fn new() -> Packed {
+        let mut decoder = FrameDecoder::new();
+        decoder.set_max_window_size(MOST_WINDOW);
+        Packed { decoder, waiting: Vec::new(), begun: false, window: 0, given: 0 }
+    }
+
+    /// Takes what a record holds, and appends what can be unpacked.
+    pub(super) fn unpack(&mut self, packed: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+        self.waiting.extend_from_slice(packed);
+        if self.waiting.len() > MOST_WAITING {
+            return Err(invalid("a block has no end"));
+        }
+        let waiting = std::mem::take(&mut self.waiting);
+        let mut rest = waiting.as_slice();
+        if !self.begun {
+            if rest.len() < MOST_HEAD {
+                self.waiting = waiting;
+                return Ok(());
+            }
+            self.decoder.reset(&mut rest).map_err(|why| invalid(&why.to_string()))?;
+            self.window = window(&waiting).unwrap_or(MOST_WINDOW);
+            self.begun = true;
+        }
+        let used = self.decode(rest, out)?;
+        if self.decoder.is_finished() {
+            self.begun = false;
+        }
+        self.waiting = rest.get(used..).unwrap_or_default().to_vec();
+        Ok(())
+    }
+
+    /// Nothing follows: what the decoder kept comes out.
+    pub(super) fn end(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        if std::mem::take(&mut self.begun) {
+            self.decode(&END, out)?;
+        }
+        Ok(())
+    }
+
+    fn decode(&mut self, mut from: &[u8], out: &mut Vec<u8>) -> io::Result<usize> {
+        let whole = from.len();
+        let mut bytes = vec![0; 1 << 16];
+        loop {
+            let (read, written) = self
+                .decoder
+                .decode_from_to(from, &mut bytes)
+                .map_err(|why| invalid(&why.to_string()))?;
+            from = from.get(read..).unwrap_or_default();
+            out.extend_from_slice(&bytes[..written]);
+            self.given += written as u64;
+            if written == 0 && (read == 0 || from.is_empty()) {
+                return Ok(whole - from.len());
+            }
+        }
+    }
+}
+
+/// RFC 8878, 3.1.1.1: magic, descriptor, window, dictionary, content size.
+const MOST_HEAD: usize = 18;
+
+/// The window that a frame's head states; `None` where its size is that of its content.
+fn window(head: &[u8]) -> Option<u64> {
+    let (descriptor, window) = (head.get(4)?, u64::from(*head.get(5)?));
+    let base = 1u64 << (10 + (window >> 3));
+    (descriptor & 1 << 5 == 0).then(|| base + base / 8 * (window & 7))
+}
+
+fn invalid(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("zstd: {why}"))
+}

@@ -1,0 +1,187 @@
+//! The records of perf.data, one after the other, unpacked where they are compressed.
+
+use super::packed::Packed;
+use crate::bytes::ByteOrder;
+use std::collections::VecDeque;
+use std::io::{self, Read};
+
+/// Kinds of records (include/uapi/linux/perf_event.h, tools/lib/perf/include/perf/event.h).
+pub(super) mod kind {
+    pub(crate) const LOST: u32 = 2;
+    pub(crate) const COMM: u32 = 3;
+    pub(crate) const UNTHROTTLE: u32 = 6;
+    pub(crate) const FORK: u32 = 7;
+    pub(crate) const SAMPLE: u32 = 9;
+    pub(crate) const LOST_SAMPLES: u32 = 13;
+    pub(crate) const ATTR: u32 = 64;
+    pub(crate) const TRACING_DATA: u32 = 66;
+    pub(crate) const FINISHED_ROUND: u32 = 68;
+    pub(crate) const ID_INDEX: u32 = 69;
+    pub(crate) const AUXTRACE: u32 = 71;
+    pub(crate) const FEATURE: u32 = 80;
+    pub(crate) const COMPRESSED: u32 = 81;
+    pub(crate) const COMPRESSED_2: u32 = 83;
+}
+
+/// A record without its header is none.
+const HEADER: usize = 8;
+/// Ends of rounds that what is unpacked has not reached.
+const MOST_ROUNDS: usize = 1 << 16;
+/// Descriptions of tracepoints: some thousand, of some kilobytes each.
+pub(super) const MOST_TRACING_DATA: u64 = 64 << 20;
+
+/// What follows in the file.
+#[derive(Debug)]
+pub(super) enum Record<'a> {
+    /// A record with its header.
+    Of(u32, &'a [u8]),
+    /// The descriptions of tracepoints, in a pipe.
+    TracingData(Vec<u8>),
+    /// A round over the buffers of all CPUs ends; more of it may come out of what is compressed.
+    RoundEnds,
+    /// All of the oldest round that ended came out.
+    RoundComplete,
+}
+
+/// Reads records.
+pub(super) struct Records {
+    from: Box<dyn Read>,
+    order: ByteOrder,
+    packed: Option<Packed>,
+    /// Unpacked records, and how much of them was given out.
+    unpacked: Vec<u8>,
+    next: usize,
+    /// Rounds that lie among unpacked records, by the count of bytes before them.
+    rounds: VecDeque<u64>,
+    record: Vec<u8>,
+    ended: bool,
+    /// The file ends within a record.
+    pub(super) cut_off: bool,
+}
+
+impl Records {
+    pub(super) fn new(from: Box<dyn Read>, order: ByteOrder) -> Records {
+        Records {
+            from,
+            order,
+            packed: None,
+            unpacked: Vec::new(),
+            next: 0,
+            rounds: VecDeque::new(),
+            record: Vec::new(),
+            ended: false,
+            cut_off: false,
+        }
+    }
+
+    /// The next record; `None` after the last.
+    pub(super) fn next(&mut self) -> io::Result<Option<Record<'_>>> {
+        loop {
+            if self.round_is_complete() {
+                return Ok(Some(Record::RoundComplete));
+            }
+            if let Some((kind, size)) = self.head_of_unpacked()? {
+                let from = self.next;
+                self.next += size;
+                return Ok(Some(Record::Of(kind, &self.unpacked[from..from + size])));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            let Some(kind) = self.read_record()? else {
+                self.end()?;
+                continue;
+            };
+            match kind {
+                kind::COMPRESSED => self.unpack(HEADER, self.record.len())?,
+                kind::COMPRESSED_2 => {
+                    let size = self.order.at(&self.record, HEADER, 8).unwrap_or(0);
+                    let end = size.saturating_add(16).min(self.record.len() as u64);
+                    self.unpack(16, end as usize)?;
+                }
+                kind::TRACING_DATA => {
+                    let size = self.order.at(&self.record, HEADER, 4).unwrap_or(0);
+                    let mut bytes = Vec::new();
+                    (&mut self.from).take(size.min(MOST_TRACING_DATA)).read_to_end(&mut bytes)?;
+                    self.skip(size.saturating_sub(bytes.len() as u64))?;
+                    return Ok(Some(Record::TracingData(bytes)));
+                }
+                kind::AUXTRACE => {
+                    let size = self.order.at(&self.record, HEADER, 8).unwrap_or(0);
+                    self.skip(size)?;
+                }
+                kind::FINISHED_ROUND => {
+                    // The unpacker keeps what may be repeated: so much may belong before it.
+                    let end = self.packed.as_ref().map_or(0, |of| of.given + of.window);
+                    let is_new = end == 0 || self.rounds.back() != Some(&end);
+                    if is_new && self.rounds.len() < MOST_ROUNDS {
+                        self.rounds.push_back(end);
+                        return Ok(Some(Record::RoundEnds));
+                    }
+                }
+                kind => return Ok(Some(Record::Of(kind, &self.record))),
+            }
+        }
+    }
+
+    fn round_is_complete(&mut self) -> bool {
+        let given = self.packed.as_ref().map_or(0, |packed| packed.given);
+        let passed = given - (self.unpacked.len() - self.next) as u64;
+        let complete = self.rounds.front().is_some_and(|round| *round <= passed);
+        complete && self.rounds.pop_front().is_some()
+    }
+
+    fn head_of_unpacked(&mut self) -> io::Result<Option<(u32, usize)>> {
+        let rest = &self.unpacked[self.next..];
+        match head(rest, self.order) {
+            Some((kind, size)) if size >= HEADER => {
+                Ok((rest.len() >= size).then_some((kind, size)))
+            }
+            Some(_) => Err(damaged()),
+            None => Ok(None),
+        }
+    }
+
+    fn read_record(&mut self) -> io::Result<Option<u32>> {
+        self.record.clear();
+        (&mut self.from).take(HEADER as u64).read_to_end(&mut self.record)?;
+        let Some((kind, size)) = head(&self.record, self.order) else {
+            self.cut_off |= !self.record.is_empty();
+            return Ok(None);
+        };
+        let left = size.checked_sub(HEADER).ok_or_else(damaged)?;
+        (&mut self.from).take(left as u64).read_to_end(&mut self.record)?;
+        self.cut_off = self.record.len() < size;
+        Ok((!self.cut_off).then_some(kind))
+    }
+
+    fn unpack(&mut self, from: usize, to: usize) -> io::Result<()> {
+        self.unpacked.drain(..self.next);
+        self.next = 0;
+        let bytes = self.record.get(from..to).unwrap_or_default();
+        self.packed.get_or_insert_with(Packed::new).unpack(bytes, &mut self.unpacked)
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.ended = true;
+        self.unpacked.drain(..self.next);
+        self.next = 0;
+        match &mut self.packed {
+            Some(packed) => packed.end(&mut self.unpacked),
+            None => Ok(()),
+        }
+    }
+
+    fn skip(&mut self, count: u64) -> io::Result<()> {
+        io::copy(&mut (&mut self.from).take(count), &mut io::sink()).map(|_| ())
+    }
+}
+
+/// The kind and the size of the record that begins here.
+fn head(bytes: &[u8], order: ByteOrder) -> Option<(u32, usize)> {
+    Some((order.at(bytes, 0, 4)? as u32, order.at(bytes, 6, 2)? as usize))
+}
+
+fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "a record is shorter than its header")
+}

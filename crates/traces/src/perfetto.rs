@@ -1,0 +1,293 @@
+//! The protobuf traces of Perfetto: packets, of which those with kernel events are read.
+
+mod bundle;
+mod compact;
+mod messages;
+mod packets;
+mod wire;
+
+use crate::TraceError;
+use crate::decoder::Decoder;
+use crate::reader::{About, Reader};
+use crate::rounds::Rounds;
+use bundle::{Bundles, Stated};
+use packets::Packets;
+use punctual_core::event::{Event, Tid};
+use punctual_core::{Finding, Severity};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::Read;
+use wire::Fields;
+
+/// Whether a file begins as one of these does.
+pub(crate) fn looks_like_perfetto(head: &[u8]) -> bool {
+    packets::looks_like_packets(head)
+}
+
+/// Reads a trace of Perfetto.
+pub(crate) struct PerfettoReader {
+    packets: Packets,
+    bundles: Bundles,
+    rounds: Rounds,
+    decoder: Decoder,
+    read: VecDeque<Event>,
+    /// What came out before the first call.
+    begun: VecDeque<Event>,
+    /// The clock of ftrace, as FtraceClock has it, once a bundle was seen.
+    clock: Option<u64>,
+    /// The clock of ftrace less CLOCK_BOOTTIME, and that less CLOCK_MONOTONIC.
+    from_boot: Option<i64>,
+    boot_ahead: Option<i64>,
+    /// Writers of packets that were seen: the first packet of each states that some may be missing.
+    writers: BTreeSet<u64>,
+    /// Losses of each CPU when recording began, and what came since.
+    lost: BTreeMap<u16, (u64, u64)>,
+    kernel: Option<String>,
+    machine: Option<String>,
+    version: Option<String>,
+    findings: Vec<Finding>,
+}
+
+/// Bounds of what a hostile file makes us keep.
+const MOST_WRITERS: usize = 1 << 16;
+const MOST_CPUS: usize = 1 << 14;
+const MOST_TEXT: usize = 1 << 12;
+/// Packets between two looks at what came out.
+const AT_ONCE: usize = 64;
+/// Clocks are read one after the other: so near they are one.
+const ONE_CLOCK: i64 = 10_000;
+
+/// Fields of TracePacket.
+mod field {
+    pub(super) const EVENTS: u32 = 1;
+    pub(super) const PROCESSES: u32 = 2;
+    pub(super) const CLOCKS: u32 = 6;
+    pub(super) const WRITER: u32 = 10;
+    pub(super) const STATISTICS: u32 = 34;
+    pub(super) const DROPPED: u32 = 42;
+    pub(super) const SYSTEM: u32 = 45;
+}
+
+impl PerfettoReader {
+    /// Reads up to the first events: what a trace says of its clocks stands before them.
+    pub(crate) fn open(from: Box<dyn Read>) -> Result<PerfettoReader, TraceError> {
+        let mut reader = PerfettoReader {
+            packets: Packets::new(from),
+            bundles: Bundles::default(),
+            rounds: Rounds::default(),
+            decoder: Decoder::default(),
+            read: VecDeque::new(),
+            begun: VecDeque::new(),
+            clock: None,
+            from_boot: None,
+            boot_ahead: None,
+            writers: BTreeSet::new(),
+            lost: BTreeMap::new(),
+            kernel: None,
+            machine: None,
+            version: None,
+            findings: Vec::new(),
+        };
+        let mut begun = VecDeque::new();
+        while reader.clock.is_none() && reader.take(&mut begun)? {}
+        if reader.clock.is_none() {
+            return Err(TraceError::Unsupported(
+                "this trace of Perfetto has no events of the kernel: record the data source \
+                 linux.ftrace, as `punctual recipe perfetto` prints it"
+                    .to_owned(),
+            ));
+        }
+        reader.begun = begun;
+        Ok(reader)
+    }
+
+    /// The distance of its clock from CLOCK_MONOTONIC, where the file states it.
+    pub(crate) fn distance(&self) -> Option<i64> {
+        let from_boot = match self.clock {
+            Some(0) => 0,
+            _ => self.from_boot?,
+        };
+        let distance = self.boot_ahead?.checked_add(from_boot)?;
+        Some(if distance.abs() < ONE_CLOCK { 0 } else { distance })
+    }
+
+    fn take(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
+        let Some(packet) = self.packets.next()? else {
+            self.rounds.end(out);
+            self.end();
+            return Ok(false);
+        };
+        let mut fields = Fields::of(&packet);
+        let (mut writer, mut dropped) = (0, false);
+        let mut events = None;
+        for (number, value) in fields.by_ref() {
+            match number {
+                field::EVENTS => events = Some(value.bytes()),
+                field::PROCESSES => processes(value.bytes(), &mut self.decoder),
+                field::CLOCKS => self.clocks(value.bytes()),
+                field::WRITER => writer = value.number().unwrap_or(0),
+                field::STATISTICS => self.statistics(value.bytes()),
+                field::DROPPED => dropped = value.number().is_some_and(|dropped| dropped != 0),
+                field::SYSTEM => self.system(value.bytes()),
+                _ => {}
+            }
+        }
+        self.decoder.unreadable += u64::from(fields.damaged);
+        let is_new = self.writers.len() < MOST_WRITERS && self.writers.insert(writer);
+        if let Some(events) = events {
+            let stated = Stated::of(events);
+            if self.clock.is_none() {
+                self.clock = Some(stated.clock);
+                self.from_boot = stated.instants.map(|(ftrace, boot)| ftrace.wrapping_sub(boot));
+            }
+            if dropped && !is_new {
+                self.bundles.dropped();
+            }
+            self.bundles.take(events, &mut self.decoder, &mut self.read);
+            self.rounds.take(&mut self.read, out);
+        }
+        Ok(true)
+    }
+
+    fn clocks(&mut self, snapshot: &[u8]) {
+        let (mut boot, mut monotonic) = (None, None);
+        for (number, clock) in Fields::of(snapshot) {
+            if number != 1 {
+                continue;
+            }
+            let number = |of: u32| {
+                let found = Fields::of(clock.bytes()).find(|(field, _)| *field == of);
+                found.and_then(|(_, value)| value.number())
+            };
+            let at = number(2).and_then(|at| i64::try_from(at).ok());
+            match number(1) {
+                Some(3) => monotonic = at,
+                Some(6) => boot = at,
+                _ => {}
+            }
+        }
+        // A later one would say how far the clocks went apart while the machine was suspended.
+        if let (None, Some(boot), Some(monotonic)) = (self.boot_ahead, boot, monotonic) {
+            self.boot_ahead = Some(boot - monotonic);
+        }
+    }
+
+    /// What each CPU lost until recording began, or until it ended.
+    fn statistics(&mut self, message: &[u8]) {
+        let phase = Fields::of(message).find(|(number, _)| *number == 1);
+        let at_end = phase.and_then(|(_, phase)| phase.number()) == Some(2);
+        for (number, value) in Fields::of(message) {
+            if number != 2 {
+                continue;
+            }
+            let (mut cpu, mut lost) = (0, 0u64);
+            for (number, value) in Fields::of(value.bytes()) {
+                let count = value.number().unwrap_or(0);
+                match number {
+                    1 => cpu = count,
+                    3 | 8 => lost = lost.saturating_add(count),
+                    _ => {}
+                }
+            }
+            let Ok(cpu) = u16::try_from(cpu) else { continue };
+            if self.lost.contains_key(&cpu) || self.lost.len() < MOST_CPUS {
+                let entry = self.lost.entry(cpu).or_default();
+                *(if at_end { &mut entry.1 } else { &mut entry.0 }) = lost;
+            }
+        }
+    }
+
+    fn system(&mut self, message: &[u8]) {
+        let text = |bytes: &[u8]| {
+            Some(String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_TEXT)]).into_owned())
+        };
+        for (number, value) in Fields::of(message) {
+            match number {
+                1 => {
+                    for (number, value) in Fields::of(value.bytes()) {
+                        match number {
+                            3 => self.kernel = text(value.bytes()),
+                            4 => self.machine = text(value.bytes()),
+                            _ => {}
+                        }
+                    }
+                }
+                4 => self.version = text(value.bytes()),
+                _ => {}
+            }
+        }
+        if let Some(machine) = &self.machine {
+            self.decoder.calls.set_machine(machine);
+        }
+    }
+
+    fn end(&mut self) {
+        for (cpu, (before, after)) in &self.lost {
+            self.decoder.lost_at_least(*cpu, after.saturating_sub(*before));
+        }
+        self.decoder.unreadable += std::mem::take(&mut self.packets.damaged);
+        if std::mem::take(&mut self.packets.cut_off) {
+            let message = "The trace ends within a packet: what followed is missing.";
+            self.findings.push(Finding::new("trace-cut-off", Severity::Bad, "trace", message));
+        }
+    }
+}
+
+/// Names and processes of threads.
+fn processes(tree: &[u8], decoder: &mut Decoder) {
+    for (number, thread) in Fields::of(tree) {
+        if number != 2 {
+            continue;
+        }
+        let (mut tid, mut process, mut name) = (None, None, &[][..]);
+        for (number, value) in Fields::of(thread.bytes()) {
+            let id = value.number().and_then(|id| u32::try_from(id).ok());
+            match number {
+                1 => tid = id,
+                2 => name = value.bytes(),
+                3 => process = id,
+                _ => {}
+            }
+        }
+        let Some(tid) = tid.map(Tid) else { continue };
+        decoder.comm(tid, name);
+        if let Some(process) = process {
+            decoder.process(tid, process);
+        }
+    }
+}
+
+impl Reader for PerfettoReader {
+    fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
+        out.append(&mut self.begun);
+        for _ in 0..AT_ONCE {
+            if !self.take(out)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
+    fn about(&self) -> About {
+        let clock = match self.clock {
+            None => None,
+            Some(0) => Some("boot"),
+            Some(2) => Some("global"),
+            Some(3) => Some("local"),
+            Some(4) => Some("mono_raw"),
+            Some(_) => Some("unknown"),
+        };
+        About {
+            producer: Some(self.version.clone().unwrap_or_else(|| "Perfetto".to_owned())),
+            kernel: self.kernel.clone(),
+            machine: self.machine.clone(),
+            clock: clock.map(str::to_owned),
+            resolution: None,
+            states_enabled: false,
+            findings: self.findings.clone(),
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The events of one CPU in a packet: FtraceEventBundle.
+
+use super::compact::{Compact, Row};
+use super::messages::{Known, message};
+use super::wire::{Fields, Value};
+use crate::decoder::{Decoder, Head};
+use crate::meaning::{Form, Meaning, SLOTS, Values, tid};
+use crate::task_state::StateBits;
+use punctual_core::event::{Event, Tid};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Decodes bundles.
+#[derive(Default, Debug)]
+pub(super) struct Bundles {
+    state: StateBits,
+    messages: BTreeMap<u32, Option<Known>>,
+    cpus: BTreeMap<u16, Cpu>,
+}
+
+/// What runs on a CPU; columns do not say it.
+#[derive(Clone, Copy, Default, Debug)]
+struct Cpu {
+    running: Option<(i64, i64)>,
+    /// Packets are missing before its next bundle.
+    dropped: bool,
+}
+
+/// No machine has more CPUs.
+const MOST_CPUS: usize = 1 << 14;
+/// Numbers that occur in a file of the newest Perfetto.
+const MOST_MESSAGES: usize = 1 << 12;
+
+/// What a bundle says of itself.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Stated {
+    pub(super) cpu: u16,
+    pub(super) clock: u64,
+    pub(super) instants: Option<(i64, i64)>,
+    lost: bool,
+}
+
+/// An event or a row, by its instant.
+enum Item<'a> {
+    Message(u32, &'a [u8], Option<Tid>),
+    Switch(Row<'a>),
+    Waking(Row<'a>),
+}
+
+impl Stated {
+    pub(super) fn of(bundle: &[u8]) -> Stated {
+        let (mut stated, mut ftrace, mut boot) = (Stated::default(), None, None);
+        for (number, value) in Fields::of(bundle) {
+            let number_of = || value.number();
+            match number {
+                1 => stated.cpu = number_of().and_then(|cpu| u16::try_from(cpu).ok()).unwrap_or(0),
+                3 => stated.lost = number_of().is_some_and(|lost| lost != 0),
+                5 => stated.clock = number_of().unwrap_or(0),
+                6 => ftrace = number_of().map(|at| at as i64),
+                7 => boot = number_of().map(|at| at as i64),
+                _ => {}
+            }
+        }
+        stated.instants = ftrace.zip(boot);
+        stated
+    }
+}
+
+impl Bundles {
+    /// Packets are missing: events of any CPU may be.
+    pub(super) fn dropped(&mut self) {
+        self.cpus.values_mut().for_each(|cpu| cpu.dropped = true);
+    }
+
+    /// Takes a bundle.
+    pub(super) fn take(&mut self, bundle: &[u8], decoder: &mut Decoder, out: &mut VecDeque<Event>) {
+        let stated = Stated::of(bundle);
+        let mut compact = Compact::default();
+        for (number, value) in Fields::of(bundle) {
+            if number == 4 {
+                compact.add(value.bytes());
+            }
+        }
+        let mut items = events(bundle, decoder);
+        items.extend(compact.switches().map(|row| (row.at, Item::Switch(row))));
+        items.extend(compact.wakeups().map(|row| (row.at, Item::Waking(row))));
+        decoder.unreadable += compact.broken();
+        items.sort_by_key(|(at, _)| *at);
+        let Some((first, _)) = items.first() else { return };
+        let mut cpu = self.cpus.get(&stated.cpu).copied().unwrap_or_default();
+        if stated.lost || std::mem::take(&mut cpu.dropped) {
+            decoder.lost(stated.cpu, *first as i64, None, out);
+            cpu.running = None;
+        }
+        for (at, item) in items {
+            let head = Head { at: at as i64, cpu: stated.cpu, tid: None };
+            match item {
+                Item::Message(number, message, task) => {
+                    let head = Head { tid: task, ..head };
+                    self.message(number, message, head, &mut cpu, decoder, out);
+                }
+                Item::Switch(row) => self.switch(row, head, &mut cpu, decoder, out),
+                Item::Waking(row) => waking(row, head, cpu, decoder, out),
+            }
+        }
+        if self.cpus.contains_key(&stated.cpu) || self.cpus.len() < MOST_CPUS {
+            self.cpus.insert(stated.cpu, cpu);
+        }
+    }
+
+    fn message(
+        &mut self,
+        number: u32,
+        bytes: &[u8],
+        head: Head,
+        cpu: &mut Cpu,
+        decoder: &mut Decoder,
+        out: &mut VecDeque<Event>,
+    ) {
+        if number == GENERIC {
+            return self.generic(bytes, head, decoder, out);
+        }
+        if self.messages.len() >= MOST_MESSAGES && !self.messages.contains_key(&number) {
+            decoder.unreadable += 1;
+            return;
+        }
+        let known = *self.messages.entry(number).or_insert_with(|| {
+            let message = message(number)?;
+            message.known(decoder.tracepoint(Some(message.system), message.name)?)
+        });
+        let Some(known) = known else {
+            // Messages of other tracepoints have no name in the file.
+            let name = format!("message {number}");
+            if let Some(place) = decoder.tracepoint(Some("perfetto"), &name) {
+                decoder.pass(place, head);
+            }
+            return;
+        };
+        let mut values = Values::default();
+        let mut seen = [0usize; SLOTS];
+        for (field, value) in Fields::of(bytes) {
+            for (slot, found) in known.slots.iter().enumerate() {
+                let Some((_, element)) = found.filter(|(number, _)| *number == field) else {
+                    continue;
+                };
+                if seen[slot] == element {
+                    self.put(known.meaning, slot, value, &mut values);
+                }
+                seen[slot] += 1;
+            }
+        }
+        if known.meaning == Meaning::Switch {
+            cpu.running = values.numbers[5].zip(values.numbers[6]);
+        }
+        decoder.take(known.place, known.meaning, head, &values, out);
+    }
+
+    fn put<'a>(&self, meaning: Meaning, slot: usize, value: Value<'a>, values: &mut Values<'a>) {
+        match meaning.slots()[slot].form {
+            Form::Comm | Form::Text => values.texts[slot] = value.bytes(),
+            Form::State => {
+                values.state = value.number().map(|bits| self.state.state(bits as i64));
+            }
+            _ => values.numbers[slot] = value.number().map(|number| number as i64),
+        }
+    }
+
+    /// A tracepoint without a message of its own: names of fields stand beside their values.
+    fn generic(&self, bytes: &[u8], head: Head, decoder: &mut Decoder, out: &mut VecDeque<Event>) {
+        let mut name = None;
+        let fields =
+            || Fields::of(bytes).filter(|(number, _)| *number == 2).map(|(_, value)| value.bytes());
+        for (number, value) in Fields::of(bytes) {
+            if number == 1 {
+                name = std::str::from_utf8(value.bytes()).ok();
+            }
+        }
+        let Some(place) = name.and_then(|name| decoder.tracepoint(None, name)) else {
+            decoder.unreadable += 1;
+            return;
+        };
+        let Some(meaning) = decoder.known(place).meaning else {
+            return decoder.pass(place, head);
+        };
+        let mut values = Values::default();
+        for field in fields() {
+            let (mut key, mut value) = (&[][..], None);
+            for (number, found) in Fields::of(field) {
+                match number {
+                    1 => key = found.bytes(),
+                    3..=5 => value = Some(found),
+                    _ => {}
+                }
+            }
+            let is_it = |names: &str| names.split('|').any(|name| name.as_bytes() == key);
+            let slot = meaning.slots().iter().position(|slot| is_it(slot.names));
+            if let (Some(slot), Some(value)) = (slot, value) {
+                self.put(meaning, slot, value, &mut values);
+            }
+        }
+        decoder.take(place, meaning, head, &values, out);
+    }
+
+    fn switch(
+        &self,
+        row: Row<'_>,
+        head: Head,
+        cpu: &mut Cpu,
+        decoder: &mut Decoder,
+        out: &mut VecDeque<Event>,
+    ) {
+        if let Some(next) = tid(row.task) {
+            decoder.comm(next, row.name);
+        }
+        let Some(place) = decoder.tracepoint(Some("sched"), "sched_switch") else { return };
+        let Some((prev, prio)) = cpu.running.replace((row.task, row.prio)) else {
+            // Whom the first of all switches leaves is not recorded.
+            return decoder.pass(place, head);
+        };
+        let mut values = Values::default();
+        values.numbers[1] = Some(prev);
+        values.numbers[2] = Some(prio);
+        values.state = Some(self.state.state(row.other));
+        (values.numbers[5], values.numbers[6]) = (Some(row.task), Some(row.prio));
+        values.texts[4] = row.name;
+        decoder.take(place, Meaning::Switch, head, &values, out);
+    }
+}
+
+/// Of who wakes, the columns say nothing: it is the task that runs.
+fn waking(row: Row<'_>, head: Head, cpu: Cpu, decoder: &mut Decoder, out: &mut VecDeque<Event>) {
+    let Some(place) = decoder.tracepoint(Some("sched"), "sched_waking") else { return };
+    let head = Head { tid: cpu.running.and_then(|(running, _)| tid(running)), ..head };
+    let mut values = Values::default();
+    values.texts[0] = row.name;
+    values.numbers[1] = Some(row.task);
+    values.numbers[2] = Some(row.prio);
+    values.numbers[3] = Some(row.other);
+    decoder.take(place, Meaning::Waking, head, &values, out);
+}
+
+/// GenericFtraceEvent.
+const GENERIC: u32 = 327;
+
+/// The events that a bundle holds as messages.
+fn events<'a>(bundle: &'a [u8], decoder: &mut Decoder) -> Vec<(u64, Item<'a>)> {
+    let mut items = Vec::new();
+    for (number, event) in Fields::of(bundle) {
+        if number != 2 {
+            continue;
+        }
+        let (mut at, mut task, mut found) = (None, None, None);
+        let mut fields = Fields::of(event.bytes());
+        for (number, value) in fields.by_ref() {
+            match (number, value) {
+                (1, Value::Number(number)) => at = Some(number),
+                (2, Value::Number(number)) => task = tid(number as u32 as i32 as i64),
+                (3.., Value::Bytes(message)) => found = Some((number, message)),
+                _ => {}
+            }
+        }
+        match (at, found) {
+            (Some(at), Some((number, message))) if !fields.damaged && at < 1 << 63 => {
+                items.push((at, Item::Message(number, message, task)));
+            }
+            _ => decoder.unreadable += 1,
+        }
+    }
+    items
+}

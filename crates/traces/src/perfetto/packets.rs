@@ -1,0 +1,140 @@
+//! The packets of a trace, one after the other, unpacked where they are compressed.
+
+use super::wire::{Fields, Value, varint};
+use crate::compression::Compression;
+use crate::input::HEAD;
+use std::collections::VecDeque;
+use std::io::{self, Read};
+
+/// Of a packet, and of what a compressed one holds: Perfetto's buffers have some megabytes.
+const MOST: u64 = 64 << 20;
+/// `packet` of Trace, as bytes.
+const PACKET: u8 = 1 << 3 | 2;
+/// Packets that hold packets.
+const DEFLATED: u32 = 50;
+const ZSTD: u32 = 133;
+
+/// Whether a file begins as one of these does: with a packet of fields that every trace has first.
+pub(super) fn looks_like_packets(head: &[u8]) -> bool {
+    /// A message of ftrace, processes, clocks, the writer's user and number, the configuration,
+    /// statistics, a mark, versions, compressed packets.
+    const FIRST: [u32; 15] = [1, 2, 3, 6, 8, 10, 33, 34, 35, 36, 45, 50, 58, 79, 133];
+    let Some((&PACKET, mut rest)) = head.split_first() else { return false };
+    let Some(length) = varint(&mut rest).filter(|length| (2..=MOST).contains(length)) else {
+        return false;
+    };
+    let whole = rest.len() as u64 >= length;
+    let packet = &rest[..rest.len().min(length as usize)];
+    let mut fields = Fields::of(packet);
+    let known = fields.by_ref().any(|(number, _)| FIRST.contains(&number));
+    fields.by_ref().for_each(drop);
+    // A packet that is longer than what is looked at may begin with its only field.
+    match whole {
+        true => known && !fields.damaged,
+        false => head.len() >= HEAD && begins_with(packet, &FIRST),
+    }
+}
+
+fn begins_with(mut packet: &[u8], numbers: &[u32]) -> bool {
+    varint(&mut packet).is_some_and(|tag| {
+        tag & 7 == 2 && u32::try_from(tag >> 3).is_ok_and(|number| numbers.contains(&number))
+    })
+}
+
+/// Reads packets.
+pub(super) struct Packets {
+    from: io::BufReader<Box<dyn Read>>,
+    unpacked: VecDeque<Vec<u8>>,
+    /// The file ends within a packet, or what follows is none.
+    pub(super) cut_off: bool,
+    /// Packets whose compressed part cannot be unpacked.
+    pub(super) damaged: u64,
+}
+
+impl Packets {
+    pub(super) fn new(from: Box<dyn Read>) -> Packets {
+        let from = io::BufReader::with_capacity(1 << 16, from);
+        Packets { from, unpacked: VecDeque::new(), cut_off: false, damaged: 0 }
+    }
+
+    /// The next packet; `None` after the last.
+    pub(super) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        loop {
+            if let Some(packet) = self.unpacked.pop_front() {
+                return Ok(Some(packet));
+            }
+            let Some(packet) = self.read()? else { return Ok(None) };
+            let packed = |number| {
+                let found = Fields::of(&packet).find(|(field, _)| *field == number);
+                found.map(|(_, value)| value.bytes())
+            };
+            let how = [(DEFLATED, Compression::Zlib), (ZSTD, Compression::Zstd)];
+            match how.into_iter().find_map(|(number, how)| Some((packed(number)?, how))) {
+                None => return Ok(Some(packet)),
+                Some((bytes, how)) => match how.unpack(bytes, MOST) {
+                    Ok(bytes) => self.unpacked.extend(packets(&bytes).map(<[u8]>::to_vec)),
+                    Err(_) => self.damaged += 1,
+                },
+            }
+        }
+    }
+
+    fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
+        loop {
+            let Some(tag) = self.number()? else { return Ok(None) };
+            // Fields that are no packets do not exist, so far.
+            let length = match tag & 7 {
+                0 => {
+                    self.number()?;
+                    continue;
+                }
+                1 => 8,
+                5 => 4,
+                2 => match self.number()? {
+                    Some(length) if length <= MOST => length,
+                    _ => return Ok(self.cut()),
+                },
+                _ => return Ok(self.cut()),
+            };
+            let mut packet = Vec::new();
+            (&mut self.from).take(length).read_to_end(&mut packet)?;
+            if (packet.len() as u64) < length {
+                return Ok(self.cut());
+            }
+            if tag == u64::from(PACKET) {
+                return Ok(Some(packet));
+            }
+        }
+    }
+
+    fn cut(&mut self) -> Option<Vec<u8>> {
+        self.cut_off = true;
+        None
+    }
+
+    fn number(&mut self) -> io::Result<Option<u64>> {
+        let mut bytes = Vec::with_capacity(10);
+        loop {
+            let mut byte = [0];
+            if self.from.read(&mut byte)? == 0 {
+                self.cut_off |= !bytes.is_empty();
+                return Ok(None);
+            }
+            bytes.push(byte[0]);
+            if byte[0] < 0x80 {
+                return Ok(varint(&mut bytes.as_slice()));
+            }
+            if bytes.len() == 10 {
+                return Ok(self.cut().and(None));
+            }
+        }
+    }
+}
+
+/// The packets of a whole trace.
+fn packets(trace: &[u8]) -> impl Iterator<Item = &[u8]> {
+    Fields::of(trace).filter_map(|field| match field {
+        (1, Value::Bytes(packet)) => Some(packet),
+        _ => None,
+    })
+}

@@ -1,0 +1,130 @@
+//! Protocol buffers, as they stand in bytes (protobuf.dev/programming-guides/encoding).
+
+/// The value of a field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Value<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Value<'a> {
+    pub(super) fn number(self) -> Option<u64> {
+        match self {
+            Value::Number(number) => Some(number),
+            Value::Bytes(_) => None,
+        }
+    }
+
+    pub(super) fn bytes(self) -> &'a [u8] {
+        match self {
+            Value::Bytes(bytes) => bytes,
+            Value::Number(_) => &[],
+        }
+    }
+}
+
+/// The fields of a message, up to its end or to what is none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fields<'a> {
+    rest: &'a [u8],
+    /// What follows is no field.
+    pub(super) damaged: bool,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn of(bytes: &'a [u8]) -> Fields<'a> {
+        Fields { rest: bytes, damaged: false }
+    }
+
+    fn field(&mut self) -> Option<(u32, Value<'a>)> {
+        let tag = varint(&mut self.rest)?;
+        let number = u32::try_from(tag >> 3).ok().filter(|number| *number > 0)?;
+        let value = match tag & 7 {
+            0 => Value::Number(varint(&mut self.rest)?),
+            1 => Value::Number(u64::from_le_bytes(*self.rest.split_off(..8)?.first_chunk()?)),
+            2 => {
+                let length = usize::try_from(varint(&mut self.rest)?).ok()?;
+                Value::Bytes(self.rest.split_off(..length)?)
+            }
+            5 => {
+                let bytes = self.rest.split_off(..4)?.first_chunk()?;
+                Value::Number(u32::from_le_bytes(*bytes).into())
+            }
+            _ => return None,
+        };
+        Some((number, value))
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (u32, Value<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let field = self.field();
+        if field.is_none() {
+            (self.rest, self.damaged) = (&[], true);
+        }
+        field
+    }
+}
+
+/// A number of at most 64 bits, seven of them in each byte.
+pub(super) fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0u64;
+    for place in 0..10 {
+        let byte = *bytes.split_off_first()?;
+        number |= u64::from(byte & 0x7f).checked_shl(7 * place)?;
+        if byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+/// The numbers of a packed field.
+pub(super) fn packed(mut bytes: &[u8]) -> impl Iterator<Item = u64> {
+    std::iter::from_fn(move || varint(&mut bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn fields_are_read_in_every_form() {
+        let bytes = [
+            &b"\x08\x96\x01"[..],
+            b"\x12\x03cat",
+            b"\x19\x01\0\0\0\0\0\0\0",
+            b"\x25\x02\0\0\0",
+            b"\x28\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+        ]
+        .concat();
+        let expected = [
+            (1, Value::Number(150)),
+            (2, Value::Bytes(b"cat")),
+            (3, Value::Number(1)),
+            (4, Value::Number(2)),
+            (5, Value::Number(u64::MAX)),
+        ];
+        assert_eq!(Fields::of(&bytes).collect::<Vec<_>>(), expected);
+        let mut cut = Fields::of(b"\x12\x05cat");
+        assert_eq!(cut.next(), None);
+        assert!(cut.damaged);
+        assert_eq!(packed(b"\x01\x96\x01\x80").collect::<Vec<_>>(), [1, 150]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            for (_, value) in Fields::of(&bytes) {
+                prop_assert!(value.bytes().len() < bytes.len());
+            }
+            packed(&bytes).count();
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! perf.data: what `perf record -z` of perf 6.1 wrote on Linux 6.18, without maps and most
+//! features; its counts are those of `perf script`.
+
+use proptest::prelude::*;
+use punctual_core::Event;
+use punctual_core::event::{EventKind, Group, Tid};
+use punctual_traces::{ClockRelation, Trace, TraceError, TraceFacts, TraceFormat};
+
+const SERVO: &[u8] = include_bytes!("data/servo.perf.data");
+
+fn read(bytes: &[u8]) -> (Vec<Event>, TraceFacts) {
+    let mut trace = Trace::open(bytes.to_vec()).unwrap();
+    let events: Vec<Event> = trace.by_ref().map(Result::unwrap).collect();
+    assert!(events.windows(2).all(|pair| pair[0].at <= pair[1].at));
+    (events, trace.facts())
+}
+
+fn word(at: usize) -> usize {
+    u64::from_le_bytes(SERVO[at..at + 8].try_into().unwrap()) as usize
+}
+
+/// The same as `perf record -o -` writes it.
+fn pipe() -> Vec<u8> {
+    let (attr_size, attrs, data) = (word(16), (word(24), word(32)), (word(40), word(48)));
+    let record = |kind: u32, payload: &[u8]| {
+        let mut record = kind.to_le_bytes().to_vec();
+        record.extend(((payload.len() as u32 + 8) << 16).to_le_bytes());
+        record.extend(payload);
+        record
+    };
+    let mut pipe = b"PERFILE2\x10\0\0\0\0\0\0\0".to_vec();
+    for attr in SERVO[attrs.0..attrs.0 + attrs.1].chunks(attr_size) {
+        let (attr, ids) = attr.split_at(attr_size - 16);
+        let place = |at: usize| u64::from_le_bytes(ids[at..at + 8].try_into().unwrap()) as usize;
+        let ids = &SERVO[place(0)..place(0) + place(8)];
+        pipe.extend(record(64, &[attr, ids].concat()));
+    }
+    let features = data.0 + data.1;
+    let tracing = &SERVO[word(features)..word(features) + word(features + 8)];
+    let aligned = tracing.len().next_multiple_of(8);
+    pipe.extend(record(66, &(aligned as u64).to_le_bytes()));
+    pipe.extend(tracing);
+    pipe.resize(pipe.len() + aligned - tracing.len(), 0);
+    pipe.extend(record(80, &[&4u64.to_le_bytes()[..], b"\x05\0\0\0" as &[u8], b"6.18\0"].concat()));
+    pipe.extend(&SERVO[data.0..features]);
+    pipe
+}
+
+#[test]
+fn every_sample_of_a_file_is_an_event() {
+    let (events, facts) = read(SERVO);
+    assert_eq!(facts.format, TraceFormat::PerfData);
+    let counts: Vec<(&str, u64, u64)> = facts
+        .tracepoints
+        .iter()
+        .map(|(name, count)| (name.as_str(), count.seen, count.used))
+        .collect();
+    let expected = [
+        ("irq_vectors:local_timer_entry", 122, 122),
+        ("irq_vectors:local_timer_exit", 122, 122),
+        ("raw_syscalls:sys_enter", 78, 78),
+        ("raw_syscalls:sys_exit", 78, 78),
+        ("sched:sched_switch", 198, 198),
+        ("sched:sched_waking", 88, 88),
+        ("timer:hrtimer_expire_entry", 123, 123),
+        ("timer:hrtimer_start", 127, 127),
+    ];
+    assert_eq!(counts, expected);
+    assert_eq!(events.len(), 936);
+    assert_eq!((facts.unreadable, facts.out_of_order, facts.recorded.lost()), (0, 0, 0));
+    assert_eq!(facts.clock.relation, ClockRelation::Monotonic);
+    assert_eq!(facts.producer.as_deref(), Some("perf 6.1.192"));
+    assert_eq!(facts.machine.as_deref(), Some("x86_64"));
+    let groups = [Group::Sched, Group::Vectors, Group::Hrtimer, Group::Syscall];
+    assert!(groups.iter().all(|group| facts.recorded.groups.contains(group)));
+    assert!(!facts.recorded.groups.contains(&Group::Softirq));
+    assert!(facts.names.tasks.values().any(|task| task.comm == "servo"));
+}
+
+#[test]
+fn a_pipe_has_the_same_events_as_a_file() {
+    let (events, _) = read(SERVO);
+    let (of_pipe, facts) = read(&pipe());
+    assert_eq!(of_pipe, events);
+    assert_eq!(facts.kernel.as_deref(), Some("6.18"));
+    assert_eq!(facts.clock.relation, ClockRelation::Monotonic);
+    let streamed = Trace::open_stream(std::io::Cursor::new(pipe())).unwrap();
+    assert_eq!(streamed.map(Result::unwrap).collect::<Vec<_>>(), events);
+    assert!(matches!(
+        Trace::open_stream(std::io::Cursor::new(SERVO)),
+        Err(TraceError::NotStreamable(TraceFormat::PerfData))
+    ));
+}
+
+#[test]
+fn losses_are_gaps_and_what_is_lost_at_the_end_is_counted() {
+    let (events, _) = read(SERVO);
+    let last = events.last().unwrap().at.0 as u64;
+    let mut pipe = pipe();
+    let id = word(word(word(24) + word(16) - 16));
+    let mut lose = |kind: u64, payload: &[u64]| {
+        // The thread, the instant, the CPU and the event.
+        let words = [payload, &[7 << 32 | 7, last + 1_000, 1, id as u64]].concat();
+        let head = kind | (8 + 8 * words.len() as u64) << 48;
+        pipe.extend([&[head], &words[..]].concat().iter().flat_map(|word| word.to_le_bytes()));
+    };
+    lose(2, &[id as u64, 77]);
+    lose(13, &[90]);
+    let (events, facts) = read(&pipe);
+    let gap = events.last().unwrap();
+    assert_eq!((gap.at.0 as u64, gap.cpu, gap.tid), (last + 1_000, 1, Tid(0)));
+    assert!(matches!(gap.what, EventKind::Lost { count: 77, .. }));
+    assert_eq!(facts.recorded.lost(), 90);
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_by_its_reason() {
+    let refused = |bytes: Vec<u8>| Trace::open(bytes).map(|_| ()).unwrap_err().to_string();
+    let mut killed = SERVO.to_vec();
+    killed[48..56].fill(0);
+    assert!(refused(killed).contains("was not finished"));
+    let mut without = SERVO.to_vec();
+    without[72..104].fill(0);
+    assert!(refused(without).contains("holds no tracepoints"));
+    let (events, _) = read(SERVO);
+    let mut trace = Trace::open(pipe()[..pipe().len() - 500].to_vec()).unwrap();
+    let part: Vec<Event> = trace.by_ref().map(Result::unwrap).collect();
+    assert!(part.len() < events.len());
+    assert!(trace.facts().recorded.findings.iter().any(|finding| finding.id == "trace-cut-off"));
+}
+
+proptest! {
+    #[test]
+    fn damaged_files_never_panic(
+        places in proptest::collection::vec((0usize..18_000, any::<u8>()), 1..8),
+        as_pipe in any::<bool>(),
+        cut in 0usize..18_000,
+    ) {
+        let mut bytes = if as_pipe { pipe() } else { SERVO.to_vec() };
+        for (place, byte) in places {
+            let place = place % bytes.len();
+            bytes[place] = byte;
+        }
+        bytes.truncate(bytes.len().max(cut + 1) - cut);
+        if let Ok(trace) = Trace::open(bytes) {
+            prop_assert!(trace.take(100_000).count() < 100_000);
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Random bytes as trace.dat: every event comes in the order of time.
+use punctual_traces::{Trace, TraceFormat};
+use std::io::Cursor;
+
+pub fn fuzz(bytes: &[u8]) {
+    let whole = Trace::open(bytes.to_vec());
+    let stream = Trace::open_stream(Cursor::new(bytes.to_vec()));
+    for trace in [whole, stream].into_iter().flatten() {
+        if trace.format() == TraceFormat::TraceDat {
+            super::read_trace(trace);
+        }
+    }
+}
