@@ -16,6 +16,7 @@ mod fuzz_targets {
     pub mod pairs;
     pub mod points_file;
     pub mod recording;
+    pub mod trace_ctf;
     pub mod trace_dat;
     pub mod trace_perf;
     pub mod trace_perfetto;
@@ -47,6 +48,7 @@ static TARGET: LazyLock<fn(&[u8])> =
         Ok("pairs") => pairs::fuzz,
         Ok("points_file") => points_file::fuzz,
         Ok("recording") => recording::fuzz,
+        Ok("trace_ctf") => trace_ctf::fuzz,
         Ok("trace_dat") => trace_dat::fuzz,
         Ok("trace_perf") => trace_perf::fuzz,
         Ok("trace_perfetto") => trace_perfetto::fuzz,

@@ -185,6 +185,29 @@ impl Decoder {
         out.push_back(Event { at: MonotonicNs(at), cpu, tid: Tid::IDLE, what });
     }
 
+    /// Events of one of several streams of a CPU are missing between two instants.
+    pub(crate) fn lost_between(
+        &mut self,
+        cpu: u16,
+        since: i64,
+        at: i64,
+        count: Option<u64>,
+        out: &mut VecDeque<Event>,
+    ) {
+        self.lost_uncounted |= count.is_none();
+        let count = count.unwrap_or(1);
+        let Some(entry) = self.cpu(cpu) else { return };
+        entry.lost = entry.lost.saturating_add(count);
+        let what = EventKind::Lost { count, since: MonotonicNs(since.min(at)) };
+        out.push_back(Event { at: MonotonicNs(at), cpu, tid: Tid::IDLE, what });
+    }
+
+    /// Whether any tracepoint means something to us.
+    pub(crate) fn knows_any(&self) -> bool {
+        let is_known = |known: &Tracepoint| known.meaning.is_some() || known.call.is_some();
+        self.tracepoints.iter().any(is_known)
+    }
+
     /// Events that the file says are missing, before or after all that it holds.
     pub(crate) fn lost_outside(&mut self, cpu: u16, count: u64) {
         if let Some(entry) = self.cpu(cpu) {

@@ -11,8 +11,8 @@ pub enum TraceError {
     Read(#[from] io::Error),
     /// No reader knows it.
     #[error(
-        "this is no trace that is known here: trace.dat, perf.data, Perfetto and text of ftrace \
-         are{hint}"
+        "this is no trace that is known here: trace.dat, perf.data, Perfetto, directories of LTTng \
+         and text of ftrace are{hint}"
     )]
     Unrecognized {
         /// What it may be instead.
@@ -21,6 +21,9 @@ pub enum TraceError {
     /// A format, or a version of it, that is known and not read.
     #[error("{0}")]
     Unsupported(String),
+    /// What declares the events of a trace in CTF is not sound, where and why.
+    #[error("the metadata of this trace in CTF cannot be read: {0}")]
+    Metadata(String),
     /// It is read from its end and middle too, which a pipe does not allow.
     #[error("a {} file cannot be read from a pipe: save it first", .0.word())]
     NotStreamable(TraceFormat),

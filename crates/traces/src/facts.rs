@@ -15,6 +15,8 @@ pub enum TraceFormat {
     PerfData,
     /// A protobuf trace of Perfetto.
     Perfetto,
+    /// The Common Trace Format 1.8, as LTTng writes it.
+    Ctf,
 }
 
 impl TraceFormat {
@@ -25,6 +27,7 @@ impl TraceFormat {
             TraceFormat::TraceDat => "trace.dat",
             TraceFormat::PerfData => "perf.data",
             TraceFormat::Perfetto => "Perfetto",
+            TraceFormat::Ctf => "CTF",
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod bundle;
 mod compact;
+mod described;
 mod messages;
 mod packets;
 mod wire;

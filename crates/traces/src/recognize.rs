@@ -1,5 +1,6 @@
 //! Which format a file is of, by its first bytes.
 
+use crate::ctf::CTF_2;
 use crate::dat::looks_like_dat;
 use crate::perf::looks_like_perf;
 use crate::perfetto::looks_like_perfetto;
@@ -16,6 +17,9 @@ pub(crate) fn recognize(head: &[u8]) -> Result<TraceFormat, TraceError> {
     }
     if looks_like_perf(head) {
         return Ok(TraceFormat::PerfData);
+    }
+    if head.starts_with(CTF_2_BEGINS) {
+        return Err(TraceError::Unsupported(CTF_2.to_owned()));
     }
     if looks_like_ctf(head) {
         return Err(TraceError::Unsupported(CTF.to_owned()));
@@ -39,22 +43,24 @@ pub(crate) fn recognize(head: &[u8]) -> Result<TraceFormat, TraceError> {
     Err(TraceError::Unrecognized { hint: hint.to_owned() })
 }
 
-/// A stream (CTF 1.8), its metadata in packets or as text, or the metadata of CTF 2.
+/// How the metadata of CTF 2 begins.
+const CTF_2_BEGINS: &[u8] = b"\x1e{";
+
+/// A stream, or its metadata in packets or as text.
 fn looks_like_ctf(head: &[u8]) -> bool {
-    const BEGINNINGS: [&[u8]; 6] = [
+    const BEGINNINGS: [&[u8]; 5] = [
         b"\xc1\x1f\xfc\xc1",
         b"\xc1\xfc\x1f\xc1",
         b"\x57\x1d\xd1\x75",
         b"\x75\xd1\x1d\x57",
         b"/* CTF 1.",
-        b"\x1e{",
     ];
     BEGINNINGS.iter().any(|magic| head.starts_with(magic))
 }
 
-/// Why a trace of LTTng is refused.
-pub const CTF: &str = "this is a trace of LTTng (CTF), which is not read: record with trace-cmd, \
-                       perf or Perfetto, as `punctual recipe` prints it";
+/// Why one file of such a trace is refused.
+pub(crate) const CTF: &str =
+    "this is one file of a trace of LTTng (CTF): name the directory that it is in";
 
 #[cfg(test)]
 mod tests {
@@ -62,12 +68,12 @@ mod tests {
 
     #[test]
     fn what_is_not_read_is_refused_by_its_name() {
-        for head in
-            [&b"/* CTF 1.8 */\ntrace {"[..], b"\x1e{\"type\":\"preamble\"", b"\x57\x1d\xd1\x75"]
-        {
+        for head in [&b"/* CTF 1.8 */\ntrace {"[..], b"\x57\x1d\xd1\x75"] {
             let refused = recognize(head).unwrap_err().to_string();
-            assert!(refused.contains("LTTng (CTF)"), "{refused}");
+            assert!(refused.contains("name the directory"), "{refused}");
         }
+        let refused = recognize(b"\x1e{\"type\":\"preamble\"").unwrap_err().to_string();
+        assert!(refused.contains("CTF 2"), "{refused}");
         let refused = recognize(b"\x1f\x8b\x08").unwrap_err().to_string();
         assert!(refused.contains("gzip"), "{refused}");
         for text in [&b"\nhello world, this is text"[..], b"\n\n\n\n", b"hello"] {

@@ -45,6 +45,28 @@ impl StateBits {
         StateBits { letters, preempted: stated.unwrap_or(above) }
     }
 
+    /// Those of a kernel (TASK_STATE_MAX and TASK_REPORT_MAX of its include/linux/sched.h), where
+    /// the file has no print format: `4.4.3-rt`. One that is not known counts as new.
+    pub(crate) fn of_release(release: &str) -> StateBits {
+        let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+        let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
+            return StateBits::default();
+        };
+        let version = (major, minor);
+        if version >= (4, 14) {
+            return StateBits::default();
+        }
+        // EXIT_ZOMBIE and EXIT_DEAD changed places in 3.14: both are the end.
+        let letters = b"SDTtZXxKW".iter().enumerate().map(|(bit, letter)| (1 << bit, *letter));
+        let preempted = match version {
+            (..=2, _) | (3, ..=8) => 0x200,
+            (3, _) | (4, ..=1) => 0x400,
+            (4, ..=7) => 0x800,
+            _ => 0x1000,
+        };
+        StateBits { letters: letters.collect(), preempted }
+    }
+
     /// What these bits report.
     pub(crate) fn state(&self, bits: i64) -> TaskState {
         let bits = bits as u64;
@@ -129,6 +151,25 @@ mod tests {
         assert_eq!(new.state(0), TaskState::Preempted);
         assert_eq!(new.state(0x80), TaskState::Sleeping);
         assert_eq!(new.state(0x40), TaskState::Other);
+    }
+
+    #[test]
+    fn bits_are_those_of_the_release() {
+        assert_eq!(StateBits::of_release("6.12.0-rt1"), StateBits::default());
+        assert_eq!(StateBits::of_release("4.14"), StateBits::default());
+        let expected = [
+            ("3.6.11-1-ARCH", 0x200),
+            ("3.10.31-ltsi", 0x400),
+            ("4.4.3-1-ARCH", 0x800),
+            ("4.11.0-10-generic", 0x1000),
+        ];
+        for (release, preempted) in expected {
+            let bits = StateBits::of_release(release);
+            assert_eq!(bits.state(preempted), TaskState::Preempted, "{release}");
+            assert_eq!(bits.state(0), TaskState::Preempted);
+            assert_eq!((bits.state(1), bits.state(2)), (TaskState::Sleeping, TaskState::Blocked));
+            assert_eq!((bits.state(16), bits.state(32)), (TaskState::Dead, TaskState::Dead));
+        }
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! A trace, whatever its format: events in the order of time.
 
 use crate::bridge::Bridge;
+use crate::ctf::CtfReader;
 use crate::dat::DatReader;
 use crate::decoder::Decoder;
 use crate::input::{HEAD, Sequential};
 use crate::perf::PerfReader;
 use crate::perfetto::PerfettoReader;
 use crate::reader::Reader;
-use crate::recognize::recognize;
+use crate::recognize::{CTF, recognize};
 use crate::reorder::Reorder;
 use crate::text::TextReader;
 use crate::{ReadAt, TraceClock, TraceError, TraceFacts, TraceFormat};
@@ -34,6 +35,17 @@ impl Trace {
         Trace::open_boxed(Box::new(file))
     }
 
+    /// Opens a trace of LTTng, or another in the Common Trace Format 1.8: its metadata, and the
+    /// files beside that.
+    pub fn open_ctf(
+        metadata: impl ReadAt + 'static,
+        streams: Vec<Box<dyn ReadAt>>,
+    ) -> Result<Trace, TraceError> {
+        let reader = CtfReader::open(&metadata, streams)?;
+        let bridge = Bridge::new(reader.distance());
+        Ok(Trace::of(TraceFormat::Ctf, Box::new(reader), Reorder::new(0), bridge))
+    }
+
     fn open_boxed(file: Box<dyn ReadAt>) -> Result<Trace, TraceError> {
         let mut head = vec![0; HEAD];
         let read = file.read_at(0, &mut head)?;
@@ -47,6 +59,7 @@ impl Trace {
             }
             TraceFormat::PerfData => Ok(Trace::perf(PerfReader::open(file)?)),
             TraceFormat::Perfetto => Trace::perfetto(Box::new(Sequential { file, at: 0 })),
+            TraceFormat::Ctf => Err(TraceError::Unsupported(CTF.to_owned())),
         }
     }
 

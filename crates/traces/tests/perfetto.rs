@@ -100,6 +100,30 @@ fn losses_are_gaps() {
     assert!(facts.recorded.findings.iter().any(|finding| finding.id == "trace-cut-off"));
 }
 
+#[test]
+fn events_that_describe_themselves_are_read_by_their_description() {
+    let text = |number, text: &str| field(number, text.as_bytes());
+    let member = |name: &str, number: u8| [text(1, name), vec![0x18, number]].concat();
+    // irq_handler_entry: `irq` is the second field here, `name` the first.
+    let kind =
+        [text(1, "irq_handler_entry"), field(2, &member("name", 1)), field(2, &member("irq", 2))];
+    let number = [0x08, 0x81, 0x80, 0x04];
+    let description = [&number[..], &field(2, &kind.concat()), &text(3, "irq")].concat();
+    let message = [text(1, "eth0"), vec![0x10, 17]].concat();
+    // The instant, the thread, the message 65537.
+    let event = [&b"\x08\xe8\x07\x10\x09"[..], &field(65_537, &message)].concat();
+    let unknown = [&b"\x08\xe9\x07\x10\x09"[..], &field(65_538, &message)].concat();
+    let events = [field(2, &event), field(2, &unknown)].concat();
+    let bundle = [&b"\x08\x01"[..], &field(11, &description), &events].concat();
+    let (events, facts) = read(&field(1, &field(1, &bundle)));
+    let found: Vec<_> = events.iter().map(|event| (event.at.0, event.cpu, event.tid.0)).collect();
+    assert_eq!(found, [(1_000, 1, 9)]);
+    assert_eq!(events[0].what, EventKind::IrqEntry { irq: 17 });
+    assert_eq!(facts.names.irqs[&17], "eth0");
+    assert_eq!(facts.tracepoints["irq:irq_handler_entry"].used, 1);
+    assert_eq!(facts.tracepoints["perfetto:message 65538"].seen, 1);
+}
+
 proptest! {
     #[test]
     fn damaged_files_never_panic(

@@ -1,5 +1,6 @@
 //! Each module is a suite of its own.
 
+mod ctf;
 mod dat;
 mod perf;
 mod perfetto;

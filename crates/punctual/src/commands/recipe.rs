@@ -41,6 +41,8 @@ enum Tool {
     TraceCmd,
     /// perf record
     Perf,
+    /// lttng
+    Lttng,
     /// perfetto
     Perfetto,
     /// The kernel's files alone, with a shell
@@ -162,6 +164,37 @@ fn line(args: &Args) -> String {
                  scan_all_processes_on_start: true }} }} }}\nduration_ms: {milliseconds}\nEND\n"
             )
         }
+        Tool::Lttng => {
+            let kernel: Vec<String> =
+                events.iter().filter_map(|(system, name)| lttng_name(system, name)).collect();
+            let vectors = if x86 { ",x86_irq_vectors_*" } else { "" };
+            let calls = match args.no_syscalls {
+                true => "",
+                false => "lttng enable-event --kernel --channel=all --syscall --all && ",
+            };
+            format!(
+                "lttng create punctual --output=trace.lttng && lttng enable-channel --kernel \
+                 --subbuf-size=4M --num-subbuf=8 all && lttng enable-event --kernel --channel=all \
+                 '{}{vectors}' && {calls}lttng add-context --kernel --channel=all --type=tid && \
+                 lttng start && sleep {seconds} && lttng stop && lttng destroy\n",
+                kernel.join(",")
+            )
+        }
+    }
+}
+
+/// LTTng's own name of a tracepoint; system calls are switched on apart.
+fn lttng_name(system: &str, name: &str) -> Option<String> {
+    match system {
+        "raw_syscalls" => None,
+        "sched" | "block" | "power" => Some(match name {
+            "cpu_idle" | "cpu_frequency" => format!("power_{name}"),
+            _ => name.to_owned(),
+        }),
+        "irq" if name.starts_with("softirq") => Some(format!("irq_{name}")),
+        "timer" => Some(format!("timer_{name}")),
+        "exceptions" => Some(format!("x86_exceptions_{name}")),
+        _ => Some(name.to_owned()),
     }
 }
 
@@ -175,7 +208,7 @@ mod tests {
 
     #[test]
     fn every_tool_records_what_cycles_follow_from() {
-        let tools = [Tool::TraceCmd, Tool::Perf, Tool::Perfetto, Tool::Tracefs];
+        let tools = [Tool::TraceCmd, Tool::Perf, Tool::Lttng, Tool::Perfetto, Tool::Tracefs];
         for tool in tools {
             let text = line(&args(tool, Machine::X86, false));
             let needed = ["sched_switch", "sched_waking", "hrtimer_expire_entry", "irq_vectors"];
@@ -186,6 +219,14 @@ mod tests {
             assert!(!text.contains("irq_vectors:*"), "perf may not record these: {text}");
             let arm = line(&args(tool, Machine::Arm64, true));
             assert!(!arm.contains("irq_vectors") && !arm.contains("sys_enter"), "{arm}");
+            assert!(!arm.contains("--syscall"), "{arm}");
         }
+    }
+
+    #[test]
+    fn names_of_lttng_are_its_own() {
+        assert_eq!(lttng_name("irq", "softirq_entry").as_deref(), Some("irq_softirq_entry"));
+        assert_eq!(lttng_name("timer", "hrtimer_start").as_deref(), Some("timer_hrtimer_start"));
+        assert_eq!(lttng_name("raw_syscalls", "sys_enter"), None);
     }
 }

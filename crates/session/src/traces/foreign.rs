@@ -5,15 +5,18 @@ use crate::cycles::CycleOptions;
 use crate::exit::Failure;
 use crate::messages::shown;
 use punctual_core::Event;
-use punctual_traces::{CTF, Trace, TraceError};
+use punctual_traces::{ReadAt, Trace, TraceError};
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Makes a bundle of a trace of another tool, which is recognised by content, in `directory`, which
 /// must not exist; `-` is standard input.
 pub fn import(path: &Path, directory: &Path, cycles: CycleOptions) -> Result<Converted, Failure> {
     let cannot = |why: TraceError| Failure::refused(format!("{}: {why}", shown(path)));
-    let mut trace = Trace::open(file(path)?).map_err(cannot)?;
+    let mut trace = match metadata(path) {
+        Some(metadata) => open_ctf(&metadata).map_err(cannot)?,
+        None => Trace::open(file(path)?).map_err(cannot)?,
+    };
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = stem.filter(|stem| stem != "-").unwrap_or_else(|| "trace".to_owned());
     let origin = format!("import: {}", trace.format().word());
@@ -27,13 +30,38 @@ pub fn recognizes(path: &Path) -> bool {
 
 /// Whether a directory is a trace of LTTng.
 pub(super) fn is_of_lttng(path: &Path) -> bool {
-    ["metadata", "kernel/metadata"].iter().any(|file| path.join(file).is_file())
+    metadata(path).is_some()
+}
+
+/// The metadata of a trace of LTTng: in the directory itself, or of the kernel in a session's.
+fn metadata(path: &Path) -> Option<PathBuf> {
+    let places = ["metadata", "kernel/metadata"].map(|file| path.join(file));
+    places.into_iter().find(|file| file.is_file())
+}
+
+/// Files of one directory.
+const MOST_FILES: usize = 1 << 14;
+
+/// The files beside the metadata are streams; what lies in directories is an index of them.
+fn open_ctf(metadata: &Path) -> Result<Trace, TraceError> {
+    let directory = metadata.parent().unwrap_or(Path::new("."));
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(directory)?.take(MOST_FILES) {
+        let entry = entry?;
+        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        if entry.path() != metadata && !hidden && entry.path().is_file() {
+            paths.push(entry.path());
+        }
+    }
+    paths.sort();
+    let mut streams: Vec<Box<dyn ReadAt>> = Vec::new();
+    for path in paths {
+        streams.push(Box::new(File::open(path)?));
+    }
+    Trace::open_ctf(File::open(metadata)?, streams)
 }
 
 fn file(path: &Path) -> Result<File, Failure> {
-    if is_of_lttng(path) {
-        return Err(Failure::refused(format!("{}: {CTF}", shown(path))));
-    }
     if path == Path::new("-") {
         return store::spool(&mut std::io::stdin().lock());
     }

@@ -1,6 +1,7 @@
 //! The events of one CPU in a packet: FtraceEventBundle.
 
 use super::compact::{Compact, Row};
+use super::described::{Described, described};
 use super::messages::{Known, message};
 use super::wire::{Fields, Value};
 use crate::decoder::{Decoder, Head};
@@ -14,6 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub(super) struct Bundles {
     state: StateBits,
     messages: BTreeMap<u32, Option<Known>>,
+    described: BTreeMap<u32, Described>,
     cpus: BTreeMap<u16, Cpu>,
 }
 
@@ -76,8 +78,12 @@ impl Bundles {
         let stated = Stated::of(bundle);
         let mut compact = Compact::default();
         for (number, value) in Fields::of(bundle) {
-            if number == 4 {
-                compact.add(value.bytes());
+            match number {
+                4 => compact.add(value.bytes()),
+                11 if self.described.len() < MOST_MESSAGES => {
+                    self.described.extend(described(value.bytes(), decoder));
+                }
+                _ => {}
             }
         }
         let mut items = events(bundle, decoder);
@@ -119,6 +125,12 @@ impl Bundles {
         if number == GENERIC {
             return self.generic(bytes, head, decoder, out);
         }
+        if let Some(described) = self.described.get(&number).copied() {
+            return match described.known {
+                Some(known) => self.known(known, bytes, head, cpu, decoder, out),
+                None => decoder.pass(described.place, head),
+            };
+        }
         if self.messages.len() >= MOST_MESSAGES && !self.messages.contains_key(&number) {
             decoder.unreadable += 1;
             return;
@@ -135,6 +147,19 @@ impl Bundles {
             }
             return;
         };
+        self.known(known, bytes, head, cpu, decoder, out);
+    }
+
+    /// A message that means something to us.
+    fn known(
+        &self,
+        known: Known,
+        bytes: &[u8],
+        head: Head,
+        cpu: &mut Cpu,
+        decoder: &mut Decoder,
+        out: &mut VecDeque<Event>,
+    ) {
         let mut values = Values::default();
         let mut seen = [0usize; SLOTS];
         for (field, value) in Fields::of(bytes) {

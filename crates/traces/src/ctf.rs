@@ -1,0 +1,214 @@
+//! Traces of LTTng and others in the Common Trace Format 1.8 (diamon.org/ctf): a directory with a
+//! file `metadata`, which declares all that the streams beside it hold.
+
+mod bits;
+mod class;
+mod event;
+mod layout;
+mod lexer;
+mod metadata;
+mod names;
+mod parse;
+mod scope;
+mod stream;
+mod text;
+mod types;
+
+use crate::decoder::Decoder;
+use crate::reader::{About, Reader};
+use crate::task_state::StateBits;
+use crate::{ReadAt, TraceError};
+use class::Classes;
+use event::Machine;
+use punctual_core::event::Event;
+use punctual_core::{Finding, Severity};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use stream::Stream;
+use types::Metadata;
+
+/// Why a trace of CTF 2 is refused.
+pub(crate) const CTF_2: &str = "this is a trace in CTF 2, which is not read: record in CTF 1.8, or \
+                                convert it (babeltrace2 2.1 writes CTF 1.8, too)";
+/// Of one trace.
+const MOST_FILES: usize = 1 << 14;
+/// Events between two looks at what came out.
+const AT_ONCE: usize = 1024;
+
+/// Reads CTF 1.8.
+pub(crate) struct CtfReader {
+    metadata: Metadata,
+    classes: Classes,
+    streams: Vec<Stream>,
+    /// What comes next of each stream, by its instant.
+    next: BinaryHeap<Reverse<(i64, usize)>>,
+    machine: Machine,
+    decoder: Decoder,
+    findings: Vec<Finding>,
+}
+
+/// A file of a stream, and when its first packet begins.
+type Begun = (i64, Box<dyn ReadAt>);
+
+impl CtfReader {
+    pub(crate) fn open(
+        metadata: &dyn ReadAt,
+        files: Vec<Box<dyn ReadAt>>,
+    ) -> Result<CtfReader, TraceError> {
+        let metadata = metadata::read(&text::read(metadata)?)?;
+        let mut decoder = Decoder::default();
+        if let Some(machine) = metadata.environment.get("machine") {
+            decoder.calls.set_machine(machine);
+        }
+        let classes = Classes::of(&metadata, &mut decoder)?;
+        if !decoder.knows_any() {
+            return Err(without_events(&metadata));
+        }
+        let machine = Machine::new(states(&metadata));
+        let mut reader = CtfReader {
+            metadata,
+            classes,
+            streams: Vec::new(),
+            next: BinaryHeap::new(),
+            machine,
+            decoder,
+            findings: Vec::new(),
+        };
+        reader.join(files)?;
+        for place in 0..reader.streams.len() {
+            reader.advance(place)?;
+        }
+        Ok(reader)
+    }
+
+    /// Joins files to streams, those of a stream in the order of time.
+    fn join(&mut self, files: Vec<Box<dyn ReadAt>>) -> Result<(), TraceError> {
+        let mut streams: BTreeMap<(u64, i64), Vec<Begun>> = BTreeMap::new();
+        let (mut others, mut alone) = (0, i64::MIN);
+        for file in files.into_iter().take(MOST_FILES) {
+            let is_empty = file.size()? == 0;
+            let mut stream = Stream::new([file].into(), &self.classes);
+            let Some((instance, began)) = stream.identify(&self.classes)? else {
+                others += u64::from(!is_empty);
+                continue;
+            };
+            // Without instance and CPU each file is a stream of its own.
+            alone += 1;
+            let key = (stream.class, if instance < 0 { alone } else { instance });
+            let files = stream.into_files().into_iter().map(|file| (began, file));
+            streams.entry(key).or_default().extend(files);
+        }
+        if others > 0 {
+            let message = format!("{others} files beside the metadata begin with no packet.");
+            self.findings.push(Finding::new("trace-files", Severity::Note, "trace", message));
+        }
+        for mut files in streams.into_values() {
+            files.sort_by_key(|(began, _)| *began);
+            let files = files.into_iter().map(|(_, file)| file).collect();
+            self.streams.push(Stream::new(files, &self.classes));
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, place: usize) -> Result<(), TraceError> {
+        let stream = &mut self.streams[place];
+        match stream.advance(&self.classes)? {
+            Some(at) => self.next.push(Reverse((at, place))),
+            None => self.decoder.unreadable += std::mem::take(&mut stream.unreadable),
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        let cut_off = self.streams.iter().filter(|stream| stream.cut_off).count();
+        self.streams.clear();
+        if cut_off > 0 {
+            let message = format!(
+                "{cut_off} streams of the trace end within a packet: what followed is missing."
+            );
+            self.findings.push(Finding::new("trace-cut-off", Severity::Bad, "trace", message));
+        }
+    }
+
+    /// The distance of its clock from CLOCK_MONOTONIC, where the file states it.
+    pub(crate) fn distance(&self) -> Option<i64> {
+        let clock = self.metadata.clock.as_ref()?;
+        (self.is_of_lttng() && clock.name == "monotonic").then_some(0)
+    }
+
+    fn is_of_lttng(&self) -> bool {
+        self.stated("tracer_name").as_deref() == Some("lttng-modules")
+    }
+
+    fn stated(&self, name: &str) -> Option<String> {
+        self.metadata.environment.get(name).cloned()
+    }
+}
+
+/// The bits of a task's state are those of the kernel that was traced.
+fn states(metadata: &Metadata) -> StateBits {
+    let release = ["kernel_release", "release"]
+        .iter()
+        .find_map(|name| metadata.environment.get(*name))
+        .map_or("", String::as_str);
+    StateBits::of_release(release)
+}
+
+fn without_events(metadata: &Metadata) -> TraceError {
+    let of_programs = metadata.environment.get("domain").is_some_and(|domain| domain == "ust");
+    TraceError::Unsupported(
+        match of_programs {
+            true => {
+                "this trace of LTTng has events of programs alone (domain ust): name the one of \
+                 the kernel, which is beside it where there is one"
+            }
+            false => "this trace in CTF declares no events of the kernel",
+        }
+        .to_owned(),
+    )
+}
+
+/// What is wrong in the metadata, at a line of it.
+fn broken(line: u32, why: &str) -> TraceError {
+    TraceError::Metadata(match line {
+        0 => why.to_owned(),
+        line => format!("line {line}: {why}"),
+    })
+}
+
+impl Reader for CtfReader {
+    fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
+        for _ in 0..AT_ONCE {
+            let Some(Reverse((at, place))) = self.next.pop() else {
+                self.end();
+                return Ok(false);
+            };
+            let stream = &mut self.streams[place];
+            stream.take(at, &self.classes, &mut self.machine, &mut self.decoder, out)?;
+            self.advance(place)?;
+        }
+        Ok(true)
+    }
+
+    fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
+    fn about(&self) -> About {
+        let version = ["tracer_major", "tracer_minor", "tracer_patchlevel"]
+            .iter()
+            .map_while(|name| self.stated(name))
+            .collect::<Vec<_>>()
+            .join(".");
+        let tracer = self.stated("tracer_name").unwrap_or_else(|| "CTF".to_owned());
+        About {
+            producer: Some(format!("{tracer} {version}").trim_end().to_owned()),
+            kernel: self.stated("kernel_release").or_else(|| self.stated("release")),
+            machine: self.stated("machine"),
+            clock: self.metadata.clock.as_ref().map(|clock| clock.name.clone()),
+            resolution: None,
+            states_enabled: true,
+            findings: self.findings.clone(),
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Reads the bits of a packet by a layout.
+
+use super::layout::{Count, Layout, Number};
+use crate::bytes::ByteOrder;
+
+/// A number or a text that was read.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) enum Value {
+    #[default]
+    None,
+    Number(i64),
+    /// The bytes of a packet from one to another.
+    Text(u64, u64),
+}
+
+impl Value {
+    pub(super) fn number(self) -> Option<i64> {
+        match self {
+            Value::Number(number) => Some(number),
+            _ => None,
+        }
+    }
+}
+
+/// Why something cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stop {
+    /// It goes on behind the bytes at hand.
+    Further,
+    /// It goes on behind the end of the packet, or is none of what the metadata declares.
+    Broken,
+}
+
+/// A part of a packet. All places are bits from the packet's first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bits<'a> {
+    /// The bytes at hand, and where they begin: at a whole byte.
+    pub(super) bytes: &'a [u8],
+    pub(super) from: u64,
+    /// What is read next.
+    pub(super) at: u64,
+    /// Where the packet's content ends.
+    pub(super) end: u64,
+}
+
+impl<'a> Bits<'a> {
+    /// Reads by a layout.
+    pub(super) fn read(&mut self, layout: &Layout, values: &mut [Value]) -> Result<(), Stop> {
+        match layout {
+            Layout::Number { form, place } => {
+                self.align(form.align);
+                values[*place as usize] = Value::Number(self.number(*form)?);
+            }
+            Layout::Skipped { bits, align } => {
+                self.align(*align);
+                self.pass(*bits)?;
+            }
+            Layout::Text { place } => {
+                self.align(8);
+                let rest = self.rest();
+                let length = rest.iter().position(|byte| *byte == 0).ok_or_else(|| {
+                    let all = self.from + self.bytes.len() as u64 * 8 >= self.end;
+                    if all { Stop::Broken } else { Stop::Further }
+                })?;
+                let from = self.at / 8;
+                values[*place as usize] = Value::Text(from, from + length as u64);
+                self.pass(length as u64 * 8 + 8)?;
+            }
+            Layout::Characters { count, place } => {
+                self.align(8);
+                let from = self.at / 8;
+                let count = counted(*count, values)?;
+                self.pass(count.checked_mul(8).ok_or(Stop::Broken)?)?;
+                values[*place as usize] = Value::Text(from, from + count);
+            }
+            Layout::Struct { align, fields } => {
+                self.align(*align);
+                for field in fields {
+                    self.read(field, values)?;
+                }
+            }
+            Layout::Array { element, count } => self.array(element, *count, values)?,
+            Layout::Variant { tag, cases } => {
+                let tag = values[*tag as usize].number().ok_or(Stop::Broken)?;
+                let is_of = |(first, last): &(i64, i64)| (*first..=*last).contains(&tag);
+                let case = cases.iter().find(|(ranges, _)| ranges.iter().any(is_of));
+                self.read(&case.ok_or(Stop::Broken)?.1, values)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn array(&mut self, element: &Layout, count: Count, values: &mut [Value]) -> Result<(), Stop> {
+        let count = counted(count, values)?;
+        self.align(element.align());
+        if let Layout::Skipped { bits, .. } = element {
+            return self.pass(bits.checked_mul(count).ok_or(Stop::Broken)?);
+        }
+        for _ in 0..count {
+            let before = self.at;
+            self.read(element, values)?;
+            // Of nothing there may be any number.
+            if self.at == before {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn align(&mut self, align: u32) {
+        self.at = self.at.next_multiple_of(align.into());
+    }
+
+    /// Passes over bits that must be there.
+    fn pass(&mut self, bits: u64) -> Result<(), Stop> {
+        let to = self.at.checked_add(bits).filter(|to| *to <= self.end).ok_or(Stop::Broken)?;
+        if to > self.from + self.bytes.len() as u64 * 8 {
+            return Err(Stop::Further);
+        }
+        self.at = to;
+        Ok(())
+    }
+
+    /// What lies at hand from here to the end of the packet.
+    fn rest(&self) -> &'a [u8] {
+        let from = (self.at.saturating_sub(self.from) / 8) as usize;
+        let to = (self.end.saturating_sub(self.from) / 8) as usize;
+        let to = to.min(self.bytes.len());
+        self.bytes.get(from..to).unwrap_or_default()
+    }
+
+    fn number(&mut self, form: Number) -> Result<i64, Stop> {
+        let at = self.at;
+        self.pass(form.size.into())?;
+        let (place, size) = (at - self.from, u64::from(form.size));
+        let number = if place % 8 == 0 && size % 8 == 0 {
+            let from = (place / 8) as usize;
+            form.order.unsigned(&self.bytes[from..from + (size / 8) as usize])
+        } else {
+            self.odd_bits(place, size, form.order)
+        };
+        let unused = 64 - form.size;
+        Ok(match form.signed {
+            true => (number as i64) << unused >> unused,
+            false => number as i64,
+        })
+    }
+
+    /// Bits that are no whole bytes: counted from the lowest of a byte on in little-endian order,
+    /// from the highest on in the other (CTF 1.8, 4.1.5).
+    fn odd_bits(&self, place: u64, size: u64, order: ByteOrder) -> u64 {
+        let bit = |at: u64| match order {
+            ByteOrder::Little => self.bytes[(at / 8) as usize] >> (at % 8) & 1,
+            ByteOrder::Big => self.bytes[(at / 8) as usize] >> (7 - at % 8) & 1,
+        };
+        (0..size).fold(0, |number, at| match order {
+            ByteOrder::Little => number | u64::from(bit(place + at)) << at,
+            ByteOrder::Big => number << 1 | u64::from(bit(place + at)),
+        })
+    }
+}
+
+fn counted(count: Count, values: &[Value]) -> Result<u64, Stop> {
+    match count {
+        Count::Fixed(count) => Ok(count),
+        Count::At(place) => {
+            let number = values[place as usize].number();
+            number.and_then(|number| u64::try_from(number).ok()).ok_or(Stop::Broken)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bits(bytes: &[u8]) -> Bits<'_> {
+        Bits { bytes, from: 0, at: 0, end: bytes.len() as u64 * 8 }
+    }
+
+    #[test]
+    fn bits_count_from_either_end_of_a_byte() {
+        // id = 2 in 5 bits, 0x123456 in 27: lttng-modules' event_header_compact.
+        let little = (2u32 | 0x123456 << 5).to_le_bytes();
+        let big = (2u32 << 27 | 0x123456).to_be_bytes();
+        for (bytes, order) in [(little, ByteOrder::Little), (big, ByteOrder::Big)] {
+            let mut bits = bits(&bytes);
+            let form = |size| Number { size, align: 1, signed: false, order };
+            assert_eq!(bits.number(form(5)), Ok(2));
+            assert_eq!(bits.number(form(27)), Ok(0x123456));
+            assert_eq!(bits.number(form(1)), Err(Stop::Broken));
+        }
+    }
+
+    #[test]
+    fn what_is_not_at_hand_is_further_and_what_is_not_there_broken() {
+        let form = Number { size: 16, align: 8, signed: true, order: ByteOrder::Little };
+        let mut part = Bits { bytes: b"\xff\xff\x01", from: 0, at: 0, end: 40 };
+        assert_eq!(part.number(form), Ok(-1));
+        assert_eq!(part.number(form), Err(Stop::Further));
+        let mut values = [Value::None; 2];
+        let text = Layout::Text { place: 0 };
+        assert_eq!(part.read(&text, &mut values), Err(Stop::Further));
+        part.end = 24;
+        assert_eq!(part.read(&text, &mut values), Err(Stop::Broken));
+        let mut whole = bits(b"ab\0cd");
+        whole.read(&text, &mut values).unwrap();
+        let rest = Layout::Characters { count: Count::Fixed(2), place: 1 };
+        whole.read(&rest, &mut values).unwrap();
+        assert_eq!(values, [Value::Text(0, 2), Value::Text(3, 5)]);
+        let nothing = Box::new(Layout::Struct { align: 1, fields: Vec::new() });
+        let many = Layout::Array { element: nothing, count: Count::Fixed(u64::MAX) };
+        assert_eq!(whole.read(&many, &mut values), Ok(()));
+    }
+}

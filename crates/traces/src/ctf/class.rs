@@ -1,0 +1,124 @@
+//! What the streams of a trace and their events are, as the metadata declares them.
+
+use super::event::Event;
+use super::layout::{Compiler, Layout};
+use super::types::Metadata;
+use crate::TraceError;
+use crate::decoder::Decoder;
+use std::collections::{BTreeMap, HashMap};
+
+/// How packets and events of a trace are read.
+#[derive(Debug)]
+pub(super) struct Classes {
+    pub(super) packet_header: Layout,
+    pub(super) magic: Option<u32>,
+    pub(super) stream_id: Option<u32>,
+    pub(super) instance: Option<u32>,
+    pub(super) streams: BTreeMap<u64, StreamClass>,
+    /// By stream and id.
+    pub(super) events: HashMap<(u64, u64), Event>,
+    /// Numbers and texts of the largest event.
+    pub(super) places: usize,
+    /// Ticks of the clock a second.
+    pub(super) frequency: u64,
+    /// Losses lie behind the last event of their packet (lttng-modules, lib/ringbuffer: a buffer is
+    /// ended when the next one is free); other tracers may lose before it.
+    pub(super) loses_at_the_end: bool,
+}
+
+/// The parts of a stream, and the places of their numbers.
+#[derive(Debug)]
+pub(super) struct StreamClass {
+    pub(super) packet_context: Layout,
+    pub(super) event_header: Layout,
+    pub(super) event_context: Layout,
+    /// Where an event's own places begin.
+    pub(super) header_from: usize,
+    pub(super) begin: Option<u32>,
+    pub(super) end: Option<u32>,
+    pub(super) content_size: Option<u32>,
+    pub(super) packet_size: Option<u32>,
+    pub(super) discarded: Option<u32>,
+    pub(super) sequence: Option<u32>,
+    pub(super) cpu: Option<u32>,
+    /// Where the event's id is: that of a part which was read last.
+    pub(super) ids: Vec<u32>,
+    /// What reads the clock in the header of an event, and in how many bits.
+    pub(super) clocks: Vec<(u32, u32)>,
+}
+
+impl Classes {
+    pub(super) fn of(metadata: &Metadata, decoder: &mut Decoder) -> Result<Classes, TraceError> {
+        let mut budget = 0;
+        let mut of_trace = Compiler::new(metadata.order);
+        let header = metadata.packet_header.as_ref();
+        let (packet_header, seen) = of_trace.part("trace.packet.header", header, &mut budget)?;
+        let tracer = metadata.environment.get("tracer_name").map(String::as_str);
+        let mut classes = Classes {
+            packet_header,
+            magic: seen.number("magic"),
+            stream_id: seen.number("stream_id"),
+            instance: seen.number("stream_instance_id"),
+            streams: BTreeMap::new(),
+            events: HashMap::new(),
+            places: 0,
+            frequency: metadata.clock.as_ref().map_or(1_000_000_000, |clock| clock.frequency),
+            loses_at_the_end: tracer == Some("lttng-modules"),
+        };
+        let mut compilers = BTreeMap::new();
+        for (id, stream) in &metadata.streams {
+            let mut compiler = of_trace.clone();
+            let context = stream.packet_context.as_ref();
+            let (packet_context, packet) =
+                compiler.part("stream.packet.context", context, &mut budget)?;
+            let (header_from, before) = (compiler.places as usize, compiler.clocks.len());
+            let header = stream.event_header.as_ref();
+            let (event_header, of_event) =
+                compiler.part("stream.event.header", header, &mut budget)?;
+            let clocks = compiler.clocks[before..].to_vec();
+            let context = stream.event_context.as_ref();
+            let (event_context, shared) =
+                compiler.part("stream.event.context", context, &mut budget)?;
+            let class = StreamClass {
+                packet_context,
+                event_header,
+                event_context,
+                header_from,
+                begin: packet.number("timestamp_begin"),
+                end: packet.number("timestamp_end"),
+                content_size: packet.number("content_size"),
+                packet_size: packet.number("packet_size"),
+                discarded: packet.number("events_discarded"),
+                sequence: packet.number("packet_seq_num"),
+                cpu: packet.number("cpu_id"),
+                ids: of_event.numbers("id"),
+                clocks,
+            };
+            classes.places = classes.places.max(compiler.places as usize);
+            classes.streams.insert(*id, class);
+            compilers.insert(*id, (compiler, shared));
+        }
+        for event in &metadata.events {
+            let Some((compiler, shared)) = compilers.get(&event.stream) else { continue };
+            let mut compiler = compiler.clone();
+            let (context, of_context) =
+                compiler.part("event.context", event.context.as_ref(), &mut budget)?;
+            let (fields, of_fields) =
+                compiler.part("event.fields", event.fields.as_ref(), &mut budget)?;
+            classes.places = classes.places.max(compiler.places as usize);
+            let seen = [&of_fields, &of_context, shared];
+            let of = Event::new(&event.name, context, fields, seen, metadata, decoder);
+            classes.events.insert((event.stream, event.id), of);
+        }
+        Ok(classes)
+    }
+
+    /// An instant in nanoseconds.
+    pub(super) fn nanoseconds(&self, ticks: u64) -> i64 {
+        if self.frequency == 1_000_000_000 {
+            return ticks as i64;
+        }
+        let nanoseconds = u128::from(ticks) * 1_000_000_000 / u128::from(self.frequency);
+        i64::try_from(nanoseconds).unwrap_or(i64::MAX)
+    }
+}

@@ -1,0 +1,210 @@
+//! From the fields of an event to the values that its meaning needs.
+
+use super::bits::Value;
+use super::layout::{Layout, Seen};
+use super::names::{Known, known};
+use super::types::Metadata;
+use crate::decoder::{Decoder, Head};
+use crate::meaning::{Form, Meaning, SLOTS, Values, tid};
+use crate::task_state::StateBits;
+use punctual_core::event::Tid;
+use std::collections::{HashMap, VecDeque};
+
+/// What the events of one id are.
+#[derive(Debug)]
+pub(super) struct Event {
+    pub(super) context: Layout,
+    pub(super) fields: Layout,
+    known: Known,
+    /// Its place in the decoder; `None` where that has too many.
+    place: Option<usize>,
+    slots: [Option<u32>; SLOTS],
+    /// lttng-modules shows priorities from MAX_RT_PRIO on: real-time ones are negative.
+    prio_from: i64,
+    /// For a system call two arguments, or the result.
+    call: [Option<u32>; 2],
+    tid: Option<u32>,
+    pub(super) cpu: Option<u32>,
+    /// A task, its process and its name.
+    task: [Option<u32>; 3],
+}
+
+/// What is known of the machine while its events are read.
+#[derive(Debug)]
+pub(super) struct Machine {
+    state: StateBits,
+    /// Which task runs on a CPU.
+    pub(super) running: HashMap<u16, Tid>,
+    /// The call that a task is in, where an exit does not name it.
+    entered: HashMap<Tid, u32>,
+}
+
+/// Bounds of what a hostile file makes us keep.
+const MOST_TASKS: usize = 1 << 20;
+const MOST_CPUS: usize = 1 << 14;
+/// include/linux/sched/prio.h
+const MAX_RT_PRIO: i64 = 100;
+
+impl Event {
+    /// `seen` are its own fields, its context, and that of all events of its stream.
+    pub(super) fn new(
+        name: &str,
+        context: Layout,
+        fields: Layout,
+        seen: [&Seen; 3],
+        metadata: &Metadata,
+        decoder: &mut Decoder,
+    ) -> Event {
+        let of_lttng = metadata.environment.get("tracer_name").is_none_or(|name| name != "perf");
+        let [own, ..] = seen;
+        let (system, shown, known) = known(name);
+        let place = decoder.tracepoint(system.as_deref(), &shown);
+        let any = |name: &str| match own.get(name) {
+            Some(Seen::Number(place, _) | Seen::Text(place)) => Some(*place),
+            _ => None,
+        };
+        let mut slots = [None; SLOTS];
+        if let Known::Meaning(meaning) = known {
+            for (slot, of) in slots.iter_mut().zip(meaning.slots()) {
+                // In LTTng `pid` is that of the process, where `tid` is there, too.
+                let (threads, others): (Vec<&str>, Vec<&str>) =
+                    of.names.split('|').partition(|name| name.ends_with("tid"));
+                let element = |name: &str| {
+                    let (name, place) = name.strip_suffix(']')?.split_once('[')?;
+                    own.get(name)?.number(place)
+                };
+                *slot = threads
+                    .into_iter()
+                    .chain(others)
+                    .find_map(|name| any(name).or_else(|| element(name)));
+            }
+        }
+        let numbers = own.fields().iter().filter_map(|(_, seen)| match seen {
+            Seen::Number(place, _) => Some(*place),
+            _ => None,
+        });
+        let mut numbers = numbers.fuse();
+        let ids = ["tid", "common_pid", "perf_tid"];
+        let by_context = seen[1..].iter().find_map(|seen| seen.number("tid"));
+        let task = match known {
+            Known::Task => [any("tid"), any("pid"), any("name")],
+            Known::Meaning(Meaning::Fork) if of_lttng => [any("child_tid"), any("child_pid"), None],
+            _ => [None; 3],
+        };
+        Event {
+            context,
+            fields,
+            place,
+            slots,
+            prio_from: if of_lttng { MAX_RT_PRIO } else { 0 },
+            call: match known {
+                Known::Call(_) => [numbers.next(), numbers.next()],
+                Known::ExitOfAny => [own.number("ret"), None],
+                _ => [None; 2],
+            },
+            tid: by_context.or_else(|| ids[1..].iter().find_map(|name| own.number(name))),
+            cpu: own.number("perf_cpu"),
+            task,
+            known,
+        }
+    }
+
+    /// Takes an event: `text` gives the bytes of a text.
+    pub(super) fn take<'a>(
+        &self,
+        values: &[Value],
+        text: impl Fn(Value) -> &'a [u8],
+        mut head: Head,
+        machine: &mut Machine,
+        decoder: &mut Decoder,
+        out: &mut VecDeque<punctual_core::Event>,
+    ) {
+        let value = |place: Option<u32>| place.map_or(Value::None, |place| values[place as usize]);
+        let number = |place: Option<u32>| value(place).number();
+        let Some(place) = self.place else {
+            decoder.unreadable += 1;
+            return;
+        };
+        head.tid = match self.tid {
+            Some(_) => number(self.tid).and_then(tid),
+            None => machine.running.get(&head.cpu).copied(),
+        };
+        if let Some(task) = number(self.task[0]).and_then(tid) {
+            if let Some(process) = number(self.task[1]).and_then(tid) {
+                decoder.process(task, process.0);
+            }
+            decoder.comm(task, text(value(self.task[2])));
+        }
+        match &self.known {
+            Known::Meaning(meaning) => {
+                let read = self.values(*meaning, &value, &text, machine);
+                decoder.take(place, *meaning, head, &read, out);
+                if let (Meaning::Switch, Some(next)) = (meaning, read.numbers[5].and_then(tid)) {
+                    machine.runs(head.cpu, next);
+                }
+            }
+            Known::Call(call) => {
+                let mut read = Values::default();
+                read.numbers[1] = number(self.call[0]);
+                read.numbers[2] = number(self.call[1]);
+                if let Some(tid) = head.tid.filter(|_| call.enter) {
+                    let of_call = decoder.calls.number_of(&call.name);
+                    machine.enters(tid, of_call);
+                }
+                decoder.take_call(place, None, &read, head, out);
+            }
+            Known::ExitOfAny => {
+                let entered = head.tid.and_then(|tid| machine.entered.remove(&tid));
+                let Some(entered) = entered else { return decoder.pass(place, head) };
+                let mut read = Values::default();
+                read.numbers[0] = Some(entered.into());
+                read.numbers[1] = number(self.call[0]);
+                decoder.take(place, Meaning::SyscallExit, head, &read, out);
+            }
+            Known::Task | Known::Other => decoder.pass(place, head),
+        }
+    }
+
+    fn values<'a>(
+        &self,
+        meaning: Meaning,
+        value: &impl Fn(Option<u32>) -> Value,
+        text: &impl Fn(Value) -> &'a [u8],
+        machine: &Machine,
+    ) -> Values<'a> {
+        let mut read = Values::default();
+        for (slot, of) in meaning.slots().iter().enumerate() {
+            let found = value(self.slots[slot]);
+            let number = found.number();
+            match of.form {
+                // Flags of a request as lttng-modules has them: RWBS_FLAG_WRITE is the first.
+                Form::Text if number.is_some_and(|flags| flags & 1 != 0) => read.texts[slot] = b"W",
+                Form::Comm | Form::Text => read.texts[slot] = text(found),
+                Form::State => read.state = number.map(|bits| machine.state.state(bits)),
+                Form::Number if of.names.ends_with("prio") => {
+                    read.numbers[slot] = number.map(|prio| prio.saturating_add(self.prio_from));
+                }
+                Form::Number | Form::Pointer | Form::Device => read.numbers[slot] = number,
+            }
+        }
+        read
+    }
+}
+
+impl Machine {
+    pub(super) fn new(state: StateBits) -> Machine {
+        Machine { state, running: HashMap::new(), entered: HashMap::new() }
+    }
+
+    fn runs(&mut self, cpu: u16, task: Tid) {
+        if self.running.contains_key(&cpu) || self.running.len() < MOST_CPUS {
+            self.running.insert(cpu, task);
+        }
+    }
+
+    fn enters(&mut self, task: Tid, call: u32) {
+        if self.entered.contains_key(&task) || self.entered.len() < MOST_TASKS {
+            self.entered.insert(task, call);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! LTTng's own names of the kernel's tracepoints.
+
+use crate::meaning::Meaning;
+use crate::syscall::Call;
+
+/// What an event is to us.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Known {
+    Meaning(Meaning),
+    Call(Call),
+    /// The exit of a call that it does not name: LTTng before 2.6.
+    ExitOfAny,
+    /// A task that was there when tracing began.
+    Task,
+    Other,
+}
+
+/// What lttng-modules puts before names of tracepoints that would not say their system.
+const PREFIXES: [&str; 7] =
+    ["timer_", "irq_", "power_", "kmem_", "x86_irq_vectors_", "x86_exceptions_", "lock_"];
+
+/// The tracepoint's system, where that is known, its name, and what it is to us.
+pub(super) fn known(name: &str) -> (Option<String>, String, Known) {
+    if let Some((system, name)) = name.split_once(':') {
+        let known = Meaning::of(Some(system), name).map_or(Known::Other, Known::Meaning);
+        return (Some(system.to_owned()), name.to_owned(), known);
+    }
+    match name {
+        "exit_syscall" => return (None, name.to_owned(), Known::ExitOfAny),
+        "lttng_statedump_process_state" => return (None, name.to_owned(), Known::Task),
+        _ => {}
+    }
+    if let Some(call) = call(name) {
+        let way = if call.enter { "enter" } else { "exit" };
+        let shown = format!("sys_{way}_{}", call.name);
+        return (Some("syscalls".to_owned()), shown, Known::Call(call));
+    }
+    let shorter = PREFIXES.iter().filter_map(|prefix| name.strip_prefix(prefix));
+    let names = std::iter::once(name).chain(shorter);
+    let found = names.filter_map(|name| Some((name, Meaning::of(None, name)?))).next();
+    match found {
+        Some((name, meaning)) => (None, name.to_owned(), Known::Meaning(meaning)),
+        None => (None, name.to_owned(), Known::Other),
+    }
+}
+
+/// `syscall_entry_read`, and `sys_read` before LTTng 2.6; of 32-bit programs with `compat_`.
+fn call(name: &str) -> Option<Call> {
+    let name = name.strip_prefix("compat_").unwrap_or(name);
+    let of = |name: &str, enter| Some(Call { name: name.to_owned(), enter });
+    match (name.strip_prefix("syscall_entry_"), name.strip_prefix("syscall_exit_")) {
+        (Some(name), _) => of(name, true),
+        (_, Some(name)) => of(name, false),
+        _ => name.strip_prefix("sys_").and_then(|name| of(name, true)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_lttng_are_those_of_the_kernel() {
+        let meaning = |name: &str| match known(name) {
+            (_, name, Known::Meaning(meaning)) => Some((name, meaning)),
+            _ => None,
+        };
+        let expected = [
+            ("sched_switch", "sched_switch", Meaning::Switch),
+            ("sched:sched_waking", "sched_waking", Meaning::Waking),
+            ("timer_hrtimer_start", "hrtimer_start", Meaning::HrtimerStart),
+            ("timer_start", "timer_start", Meaning::TimerStart),
+            ("irq_handler_entry", "irq_handler_entry", Meaning::IrqEntry),
+            ("irq_softirq_exit", "softirq_exit", Meaning::SoftirqExit),
+            ("x86_irq_vectors_local_timer_entry", "local_timer_entry", Meaning::VectorEntry),
+            ("power_cpu_idle", "cpu_idle", Meaning::Idle),
+            ("kmem_kmalloc", "kmalloc", Meaning::Kmalloc),
+        ];
+        for (lttng, kernel, what) in expected {
+            assert_eq!(meaning(lttng), Some((kernel.to_owned(), what)), "{lttng}");
+        }
+        let (system, name, of) = known("compat_syscall_exit_clock_nanosleep");
+        assert_eq!(system.as_deref(), Some("syscalls"));
+        assert_eq!(name, "sys_exit_clock_nanosleep");
+        assert_eq!(of, Known::Call(Call { name: "clock_nanosleep".to_owned(), enter: false }));
+        assert!(matches!(known("sys_read").2, Known::Call(Call { enter: true, .. })));
+        assert_eq!(known("net_dev_queue").2, Known::Other);
+    }
+}

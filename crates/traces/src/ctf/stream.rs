@@ -1,0 +1,351 @@
+//! The files of one stream: packet after packet, event after event.
+
+use super::bits::{Bits, Stop, Value};
+use super::class::{Classes, StreamClass};
+use super::event::Machine;
+use super::layout::Layout;
+use crate::ReadAt;
+use crate::decoder::{Decoder, Head};
+use punctual_core::Event;
+use std::collections::VecDeque;
+use std::io;
+
+/// Bytes that are read at once.
+const WINDOW: usize = 1 << 16;
+/// No event is as large.
+const MOST_WINDOW: usize = 1 << 26;
+/// How packets of streams begin (CTF 1.8, 5.1).
+const MAGIC: u32 = 0xc1fc_1fc1;
+
+/// A stream that is being read.
+pub(super) struct Stream {
+    /// From the current one on: LTTng begins a new file where it was told how large one may be.
+    files: VecDeque<Box<dyn ReadAt>>,
+    size: u64,
+    /// Where the current packet begins and ends in its file.
+    packet: (u64, u64),
+    /// The bits of the packet that have content.
+    content: u64,
+    window: Vec<u8>,
+    /// The byte of the packet with which the window begins.
+    window_from: u64,
+    /// The bit of the packet that is read next, and where the current event begins.
+    at: u64,
+    event_from: u64,
+    values: Vec<Value>,
+    /// Its number in the metadata.
+    pub(super) class: u64,
+    clock: u64,
+    last: i64,
+    began: i64,
+    ended: Option<i64>,
+    /// When the packet before it ended.
+    before: Option<i64>,
+    cpu: Option<u16>,
+    discarded: u64,
+    stated: Option<u64>,
+    sequence: Option<i64>,
+    next: Next,
+    is_open: bool,
+    /// Since when the packet cannot be read.
+    spoiled: Option<i64>,
+    pub(super) cut_off: bool,
+    pub(super) unreadable: u64,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    Event(u64),
+    Lost { since: i64, count: Option<u64> },
+}
+
+impl Stream {
+    pub(super) fn new(files: VecDeque<Box<dyn ReadAt>>, classes: &Classes) -> Stream {
+        Stream {
+            files,
+            size: 0,
+            packet: (0, 0),
+            content: 0,
+            window: Vec::new(),
+            window_from: 0,
+            at: 0,
+            event_from: 0,
+            values: vec![Value::None; classes.places],
+            class: 0,
+            clock: 0,
+            last: i64::MIN,
+            began: 0,
+            ended: None,
+            before: None,
+            cpu: None,
+            discarded: 0,
+            stated: None,
+            sequence: None,
+            next: Next::Event(0),
+            is_open: false,
+            spoiled: None,
+            cut_off: false,
+            unreadable: 0,
+        }
+    }
+
+    pub(super) fn into_files(self) -> VecDeque<Box<dyn ReadAt>> {
+        self.files
+    }
+
+    /// Which stream the first packet belongs to, and when that begins: `None` for a file that is
+    /// none of a trace. What distinguishes streams of one class is their instance, or the CPU.
+    pub(super) fn identify(&mut self, classes: &Classes) -> io::Result<Option<(i64, i64)>> {
+        if !self.begin_packet(classes)? {
+            return Ok(None);
+        }
+        let instance = self.number(classes.instance).or(self.cpu.map(i64::from));
+        Ok(Some((instance.unwrap_or(-1), self.began)))
+    }
+
+    fn number(&self, place: Option<u32>) -> Option<i64> {
+        place.and_then(|place| self.values[place as usize].number())
+    }
+
+    /// Goes to what comes next, and says when that was; `None` after the last.
+    pub(super) fn advance(&mut self, classes: &Classes) -> io::Result<Option<i64>> {
+        loop {
+            if self.is_open && self.at < self.content {
+                match self.event_header(classes)? {
+                    Some(id) => {
+                        self.next = Next::Event(id);
+                        return Ok(Some(self.last));
+                    }
+                    None => self.spoil(),
+                }
+            }
+            if let Some(since) = self.spoiled.take() {
+                self.next = Next::Lost { since, count: None };
+                return Ok(Some(self.end_of_packet()));
+            }
+            if self.is_open {
+                self.is_open = false;
+                if let Some((since, count)) = self.lost_in_packet(classes) {
+                    self.next = Next::Lost { since, count: Some(count) };
+                    return Ok(Some(self.end_of_packet()));
+                }
+            }
+            let (before, ended) = (self.sequence, self.end_of_packet());
+            let had_packet = self.packet.1 > 0 || self.before.is_some();
+            self.before = had_packet.then_some(ended);
+            if !self.begin_packet(classes)? {
+                return Ok(None);
+            }
+            if let (Some(before), Some(now)) = (before, self.sequence)
+                && before.wrapping_add(1) != now
+            {
+                let since = self.before.unwrap_or(self.began).min(self.began);
+                self.next = Next::Lost { since, count: None };
+                return Ok(Some(self.began));
+            }
+        }
+    }
+
+    fn end_of_packet(&self) -> i64 {
+        self.ended.unwrap_or(self.last).max(self.last).max(self.began)
+    }
+
+    /// How many events the tracer discarded, and since when.
+    fn lost_in_packet(&mut self, classes: &Classes) -> Option<(i64, u64)> {
+        let stated = self.stated?;
+        let lost = stated.saturating_sub(self.discarded);
+        self.discarded = stated;
+        let since = match classes.loses_at_the_end {
+            true => self.last.max(self.began),
+            false => self.before.unwrap_or(self.began).min(self.began),
+        };
+        (lost > 0).then_some((since, lost))
+    }
+
+    /// Takes what [`Stream::advance`] found.
+    pub(super) fn take(
+        &mut self,
+        at: i64,
+        classes: &Classes,
+        machine: &mut Machine,
+        decoder: &mut Decoder,
+        out: &mut VecDeque<Event>,
+    ) -> io::Result<()> {
+        let cpu = self.cpu.unwrap_or(0);
+        let id = match self.next {
+            Next::Lost { since, count } => {
+                machine.running.remove(&cpu);
+                decoder.lost_between(cpu, since, at, count, out);
+                return Ok(());
+            }
+            Next::Event(id) => id,
+        };
+        let class = classes.streams.get(&self.class);
+        let (Some(class), Some(event)) = (class, classes.events.get(&(self.class, id))) else {
+            self.spoil();
+            return Ok(());
+        };
+        for layout in [&class.event_context, &event.context, &event.fields] {
+            if !self.read(layout)? {
+                self.spoil();
+                return Ok(());
+            }
+        }
+        let cpu = self.number(event.cpu).and_then(|cpu| u16::try_from(cpu).ok()).unwrap_or(cpu);
+        let head = Head { at, cpu, tid: None };
+        event.take(&self.values, |value| self.text(value), head, machine, decoder, out);
+        Ok(())
+    }
+
+    /// The rest of the packet cannot be read: how many events it holds is not known.
+    fn spoil(&mut self) {
+        self.unreadable += 1;
+        self.at = self.content;
+        self.spoiled = Some(self.last.max(self.began));
+    }
+
+    /// The id of an event, whose instant becomes the last.
+    fn event_header(&mut self, classes: &Classes) -> io::Result<Option<u64>> {
+        let Some(class) = classes.streams.get(&self.class) else { return Ok(None) };
+        self.event_from = self.at;
+        self.values[class.header_from..].fill(Value::None);
+        if !self.read(&class.event_header)? {
+            return Ok(None);
+        }
+        let ids = class.ids.iter().rev();
+        let id = ids.filter_map(|place| self.number(Some(*place))).next().unwrap_or(0) as u64;
+        for (place, size) in &class.clocks {
+            if let Some(ticks) = self.number(Some(*place)) {
+                self.tick(ticks as u64, *size);
+            }
+        }
+        self.last = classes.nanoseconds(self.clock);
+        Ok(Some(id))
+    }
+
+    /// The lowest bits of the clock; if they are less than before, the others grew by one.
+    fn tick(&mut self, ticks: u64, size: u32) {
+        if size >= 64 {
+            self.clock = ticks;
+            return;
+        }
+        let mask = (1u64 << size) - 1;
+        let passed = ticks.wrapping_sub(self.clock) & mask;
+        self.clock = self.clock.wrapping_add(passed);
+    }
+
+    fn begin_packet(&mut self, classes: &Classes) -> io::Result<bool> {
+        loop {
+            self.packet.0 = self.packet.1;
+            if self.size == 0
+                && let Some(file) = self.files.front()
+            {
+                self.size = file.size()?;
+            }
+            if self.packet.0 < self.size {
+                break;
+            }
+            if self.files.len() <= 1 {
+                return Ok(false);
+            }
+            self.files.pop_front();
+            (self.size, self.packet) = (0, (0, 0));
+        }
+        (self.at, self.event_from, self.window_from) = (0, 0, 0);
+        self.window.clear();
+        let rest = self.size - self.packet.0;
+        self.content = rest.saturating_mul(8);
+        self.values.fill(Value::None);
+        let begun = self.read(&classes.packet_header)?;
+        let magic = self.number(classes.magic).is_none_or(|magic| magic as u32 == MAGIC);
+        self.class = self
+            .number(classes.stream_id)
+            .unwrap_or_else(|| classes.streams.first_key_value().map_or(0, |(id, _)| *id as i64))
+            as u64;
+        let class = classes.streams.get(&self.class);
+        let Some(class) = class.filter(|_| begun && magic) else { return Ok(self.ends_here()) };
+        if !self.read(&class.packet_context)? {
+            return Ok(self.ends_here());
+        }
+        Ok(self.packet_of(class, rest, classes))
+    }
+
+    /// Takes what the packet says of itself.
+    fn packet_of(&mut self, class: &StreamClass, rest: u64, classes: &Classes) -> bool {
+        let unsigned = |place| self.number(place).map(|number| number as u64);
+        let all = rest.saturating_mul(8);
+        let size = unsigned(class.packet_size).or(unsigned(class.content_size)).unwrap_or(all);
+        let content = unsigned(class.content_size).unwrap_or(size);
+        if size % 8 != 0 || size < self.at || content > size {
+            return self.ends_here();
+        }
+        let instant = |place| unsigned(place).map(|ticks| (ticks, classes.nanoseconds(ticks)));
+        let (begin, end) = (instant(class.begin), instant(class.end));
+        let (stated, sequence) = (unsigned(class.discarded), self.number(class.sequence));
+        let cpu = self.number(class.cpu).and_then(|cpu| u16::try_from(cpu).ok());
+        (self.cut_off, self.content) = (self.cut_off || size > all, content.min(all));
+        self.packet.1 = self.packet.0 + (size / 8).min(rest);
+        if let Some((ticks, at)) = begin {
+            (self.clock, self.began) = (ticks, at);
+        } else {
+            self.began = self.last.max(0);
+        }
+        self.last = self.began;
+        self.ended = end.map(|(_, at)| at);
+        (self.stated, self.sequence, self.cpu) = (stated, sequence, cpu);
+        self.is_open = true;
+        true
+    }
+
+    /// What follows in this file is no packet.
+    fn ends_here(&mut self) -> bool {
+        self.cut_off = true;
+        self.packet.1 = self.size;
+        self.files.truncate(1);
+        false
+    }
+
+    /// Reads by a layout; `false` where the packet does not hold it.
+    fn read(&mut self, layout: &Layout) -> io::Result<bool> {
+        loop {
+            let (bytes, from) = (&self.window[..], self.window_from * 8);
+            let mut bits = Bits { bytes, from, at: self.at, end: self.content };
+            match bits.read(layout, &mut self.values) {
+                Ok(()) => {
+                    self.at = bits.at;
+                    return Ok(true);
+                }
+                Err(Stop::Further) if self.load()? => {}
+                Err(_) => return Ok(false),
+            }
+        }
+    }
+
+    /// Has more bytes at hand, from the current event on; `false` where there are no more.
+    fn load(&mut self) -> io::Result<bool> {
+        let from = self.event_from / 8;
+        let rest = self.content.div_ceil(8).saturating_sub(from);
+        let wanted = match from == self.window_from && !self.window.is_empty() {
+            true => self.window.len().saturating_mul(2).min(MOST_WINDOW),
+            false => WINDOW,
+        };
+        let wanted = wanted.min(usize::try_from(rest).unwrap_or(usize::MAX));
+        let had = self.window_from.saturating_add(self.window.len() as u64);
+        let Some(file) = self.files.front() else { return Ok(false) };
+        self.window.resize(wanted, 0);
+        let read = file.read_at(self.packet.0 + from, &mut self.window)?;
+        self.window.truncate(read);
+        self.window_from = from;
+        Ok(from + read as u64 > had || had == 0 && read > 0)
+    }
+
+    fn text(&self, value: Value) -> &[u8] {
+        let Value::Text(from, to) = value else { return &[] };
+        let at = |byte: u64| usize::try_from(byte.saturating_sub(self.window_from)).ok();
+        let bytes = at(from).zip(at(to)).and_then(|(from, to)| self.window.get(from..to));
+        let bytes = bytes.unwrap_or_default();
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        &bytes[..end]
+    }
+}

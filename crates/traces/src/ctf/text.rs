@@ -1,0 +1,59 @@
+//! The text of a metadata file, which may be cut into packets.
+
+use super::broken;
+use crate::bytes::ByteOrder;
+use crate::{ReadAt, TraceError};
+
+/// More than any tracer writes.
+const MOST: u64 = 64 << 20;
+/// How packets of metadata begin (CTF 1.8, 7.1).
+const MAGIC: u64 = 0x75d1_1d57;
+/// Behind the magic number a UUID, a checksum, the sizes of content and packet in bits, and five
+/// bytes: compression, encryption, kind of checksum, version.
+const HEAD: usize = 37;
+
+/// Whether bytes are of a metadata in packets.
+fn order(head: &[u8]) -> Option<ByteOrder> {
+    [ByteOrder::Little, ByteOrder::Big]
+        .into_iter()
+        .find(|order| order.at(head, 0, 4) == Some(MAGIC))
+}
+
+/// The text of a metadata file.
+pub(super) fn read(file: &dyn ReadAt) -> Result<String, TraceError> {
+    let size = file.size()?;
+    let mut bytes = vec![0; size.min(MOST) as usize];
+    let read = file.read_at(0, &mut bytes)?;
+    bytes.truncate(read);
+    if size > MOST {
+        return Err(TraceError::Unsupported("the metadata of this trace is too large".to_owned()));
+    }
+    if bytes.starts_with(b"\x1e{") || bytes.starts_with(b"{") {
+        return Err(TraceError::Unsupported(super::CTF_2.to_owned()));
+    }
+    let text = match order(&bytes) {
+        Some(order) => unpacked(&bytes, order)?,
+        None => bytes,
+    };
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn unpacked(mut rest: &[u8], order: ByteOrder) -> Result<Vec<u8>, TraceError> {
+    let mut text = Vec::new();
+    while !rest.is_empty() {
+        let number = |at| order.at(rest, at, 4).unwrap_or(0);
+        let (content, packet) = ((number(24) / 8) as usize, (number(28) / 8) as usize);
+        let whole = (HEAD..=packet).contains(&content) && packet <= rest.len();
+        if number(0) != MAGIC || !whole {
+            return Err(broken(0, "a packet of it has no sound size"));
+        }
+        if rest[32..34] != [0, 0] {
+            return Err(TraceError::Unsupported(
+                "the metadata of this trace is compressed or encrypted".to_owned(),
+            ));
+        }
+        text.extend(&rest[HEAD..content]);
+        rest = &rest[packet..];
+    }
+    Ok(text)
+}

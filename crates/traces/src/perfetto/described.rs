@@ -1,0 +1,67 @@
+//! Tracepoints without a message of their own that describe themselves, as Perfetto 49 and later
+//! write them where `denser_generic_event_encoding` is set: the number and the type of each message
+//! stand in the first bundles that have it.
+
+use super::messages::Known;
+use super::wire::Fields;
+use crate::decoder::Decoder;
+use crate::meaning::{Meaning, SLOTS};
+
+/// A message whose description was seen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Described {
+    /// Its place in the decoder.
+    pub(super) place: usize,
+    /// Where it means something to us.
+    pub(super) known: Option<Known>,
+}
+
+/// Numbers of such messages begin here (src/traced/probes/ftrace/proto_translation_table.h).
+pub(super) const FIRST: u32 = 1 << 16;
+
+/// Reads a GenericEventDescriptor: the number of the message, and what it is.
+pub(super) fn described(bytes: &[u8], decoder: &mut Decoder) -> Option<(u32, Described)> {
+    let (mut number, mut group, mut event) = (None, None, &[][..]);
+    for (field, value) in Fields::of(bytes) {
+        match field {
+            1 => number = value.number().and_then(|number| u32::try_from(number).ok()),
+            2 => event = value.bytes(),
+            3 => group = std::str::from_utf8(value.bytes()).ok(),
+            _ => {}
+        }
+    }
+    let number = number.filter(|number| *number >= FIRST)?;
+    let name = Fields::of(event).find(|(field, _)| *field == 1)?.1;
+    let name = std::str::from_utf8(name.bytes()).ok()?;
+    let place = decoder.tracepoint(group, name)?;
+    let known = decoder.known(place).meaning.map(|meaning| Known {
+        meaning,
+        place,
+        slots: slots(meaning, event),
+    });
+    Some((number, Described { place, known }))
+}
+
+/// For each slot of the meaning the number of its field, by the fields of a DescriptorProto.
+fn slots(meaning: Meaning, event: &[u8]) -> [Option<(u32, usize)>; SLOTS] {
+    let number = |name: &str| {
+        let (name, element) = match name.split_once('[') {
+            Some((name, element)) => (name, element.trim_end_matches(']').parse().ok()?),
+            None => (name, 0),
+        };
+        let mut fields = Fields::of(event).filter(|(field, _)| *field == 2);
+        fields.find_map(|(_, field)| {
+            let of = |wanted| {
+                Fields::of(field.bytes()).find(|(number, _)| *number == wanted).map(|(_, of)| of)
+            };
+            let is_it = of(1)?.bytes() == name.as_bytes();
+            let number = u32::try_from(of(3)?.number()?).ok()?;
+            is_it.then_some((number, element))
+        })
+    };
+    let mut slots = [None; SLOTS];
+    for (slot, of) in slots.iter_mut().zip(meaning.slots()) {
+        *slot = of.names.split('|').find_map(number);
+    }
+    slots
+}
