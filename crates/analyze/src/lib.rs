@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod answer;
+pub mod baseline;
 pub mod calibration;
 pub mod compare;
 pub mod counts;

@@ -161,6 +161,7 @@ pub fn summarize_run(run: &RunView) -> Summary {
         digest: digest(&summaries),
         ending: manifest.ending.clone(),
         verdict,
+        baseline: manifest.baseline.clone(),
         validity: Some(validity.summary()),
         mechanisms: mechanisms(&summaries),
         published: manifest

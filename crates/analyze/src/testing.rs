@@ -53,6 +53,7 @@ pub fn meta(requirements: &[&str]) -> SeriesMeta {
 
 pub fn manifest(outcome: Option<Outcome>) -> Manifest {
     Manifest {
+        baseline: None,
         format: punctual_bundle::manifest::FORMAT.into(),
         version: 1,
         punctual: "0.1.0".into(),

@@ -6,6 +6,7 @@ mod older;
 
 use crate::validity::{Gated, TOO_MUCH_LOST};
 use crate::{PhaseView, Validity};
+use punctual_bundle::baseline::HeldAgainst;
 use punctual_bundle::intervals::LimitSummary;
 use punctual_bundle::summary::{PhaseSummary, ProofOutcome, RequirementSummary, VerdictWord};
 use punctual_bundle::verdict::{FailedPart, Unbegun};
@@ -39,6 +40,7 @@ pub(crate) fn of(evidence: &Evidence) -> Verdict {
     let mut reasons = Vec::new();
     reasons.extend(requirements(evidence));
     reasons.extend(limits(evidence));
+    reasons.extend(evidence.manifest.baseline.iter().flat_map(baseline));
     reasons.extend(older::reasons(evidence));
     reasons.extend(ending(evidence));
     let failed = evidence.validity.proofs().iter();
@@ -72,6 +74,7 @@ fn is_asked(evidence: &Evidence, reasons: &[Reason]) -> bool {
     };
     evidence.planned.asks()
         || evidence.manifest.limits.iter().flatten().next().is_some()
+        || evidence.manifest.baseline.is_some()
         || series.any(|series| !series.requirements.is_empty())
         || reasons.iter().any(is_of_question)
 }
@@ -136,6 +139,14 @@ fn of_limit(name: &str, limit: &LimitSummary, validity: &Validity) -> Option<Rea
         verdict,
         why: reason.or_else(|| limit.reason.clone()).or(violations),
     })
+}
+
+/// What the runs before it say of it.
+fn baseline(held: &HeldAgainst) -> Vec<Reason> {
+    let few = Reason::FewRuns { runs: held.runs, missing: held.missing };
+    let not_held = held.not_held.clone().map(|why| Reason::NotHeld { why });
+    let worse = held.worse.iter().cloned().map(Reason::Worse);
+    worse.chain((held.missing > 0).then_some(few)).chain(not_held).collect()
 }
 
 /// What the way in which it ended means.

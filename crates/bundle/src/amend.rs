@@ -1,5 +1,6 @@
 //! Additions to a bundle by the system that fetched it from its target.
 
+use crate::baseline::HeldAgainst;
 use crate::manifest::{Ending, Manifest};
 use crate::member::Member;
 use crate::ran_on::RanOn;
@@ -29,6 +30,16 @@ pub fn amend(
     let root = Member::root(directory);
     root.join("findings.json").replace_json(&all)?;
     root.join("bundle.json").replace_json_durably(&manifest)?;
+    Bundle::open(directory)
+}
+
+/// Records in a bundle that has ended what became of its run beside earlier ones. Figures are
+/// unchanged; [`renew_summary`] follows.
+pub fn hold_against(directory: &Path, held: HeldAgainst) -> Result<Bundle, BundleError> {
+    let bundle = Bundle::open(directory)?;
+    // The verdict follows from it: [`renew_summary`] stores it again.
+    let manifest = Manifest { baseline: Some(held), verdict: None, ..bundle.manifest };
+    Member::root(directory).join("bundle.json").replace_json_durably(&manifest)?;
     Bundle::open(directory)
 }
 

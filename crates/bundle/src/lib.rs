@@ -25,6 +25,7 @@
 pub mod account;
 pub mod amend;
 pub mod answer;
+pub mod baseline;
 pub mod calibration;
 pub mod checkpoint;
 pub mod comparison;

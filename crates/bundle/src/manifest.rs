@@ -1,5 +1,6 @@
 //! `bundle.json`: what the directory is and whether its run ended.
 
+use crate::baseline::HeldAgainst;
 use crate::calibration::Calibration;
 use crate::exit::CommandEnd;
 use crate::intervals::LimitSummary;
@@ -55,6 +56,9 @@ pub struct Manifest {
     /// limits; absent in bundles of versions that had only findings about them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Vec<(String, LimitSummary)>>,
+    /// What became of it beside earlier runs; absent where it was held against none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<HeldAgainst>,
     /// What could not be written, each with its reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unwritten: Vec<String>,

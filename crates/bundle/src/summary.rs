@@ -4,6 +4,7 @@
 use crate::Ending;
 use crate::RanOn;
 use crate::answer::Answer;
+use crate::baseline::HeldAgainst;
 use crate::calibration::Calibration;
 pub use crate::judged::{ProofWord, VerdictWord};
 use crate::load::CpuLoad;
@@ -51,6 +52,9 @@ pub struct Summary {
     /// `null` where nothing was) and `reasons`.
     #[serde(flatten)]
     pub verdict: Verdict,
+    /// What became of it beside earlier runs; absent where it was held against none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<HeldAgainst>,
     /// Whether it was measured as requested, proof by proof; absent in what was written before
     /// that was judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,6 +3,7 @@
 //! `analyze::verdict` computes it from what the bundle holds; the end of a run stores it. Whatever
 //! shows an answer shows this.
 
+use crate::baseline::WorseFigure;
 use crate::exit::{CommandEnd, Exit};
 use crate::judged::{ProofWord, VerdictWord};
 use serde::{Deserialize, Serialize};
@@ -56,6 +57,20 @@ pub enum Reason {
         /// Why it is undecided or invalid, or how far it is violated.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
+    },
+    /// A figure is worse than in the runs before.
+    Worse(WorseFigure),
+    /// There are too few runs before it to judge it by.
+    FewRuns {
+        /// How many there are.
+        runs: u64,
+        /// How many more are needed.
+        missing: u64,
+    },
+    /// It was to be held against the runs before it, and could not be.
+    NotHeld {
+        /// Why.
+        why: String,
     },
     /// A sample above `stop_above` ended the run.
     StopAbove {
@@ -176,12 +191,14 @@ impl Reason {
         let if_asked = |asked: bool| asked.then_some(VerdictWord::Undecided);
         match self {
             Reason::Requirement { verdict, .. } | Reason::Limit { verdict, .. } => Some(*verdict),
-            Reason::StopAbove { .. } => Some(VerdictWord::NotMet),
+            Reason::StopAbove { .. } | Reason::Worse(_) => Some(VerdictWord::NotMet),
             Reason::NotAsAsked { .. } => Some(VerdictWord::Invalid),
             Reason::Failed { .. }
             | Reason::Unwritten { .. }
             | Reason::Unreadable { .. }
             | Reason::EventsLost { .. }
+            | Reason::FewRuns { .. }
+            | Reason::NotHeld { .. }
             | Reason::CutOff { .. } => Some(VerdictWord::Undecided),
             Reason::LeftOut { requirements, .. } => if_asked(!requirements.is_empty()),
             Reason::Interrupted { unbegun } => {
@@ -209,6 +226,9 @@ impl Reason {
                 Reason::Requirement { place: of, requirement: asked, .. },
             ) => place == of && requirement == asked,
             (Reason::Limit { limit, .. }, Reason::Limit { limit: other, .. }) => limit == other,
+            (Reason::Worse(worse), Reason::Worse(other)) => worse.figure == other.figure,
+            (Reason::FewRuns { .. }, Reason::FewRuns { .. })
+            | (Reason::NotHeld { .. }, Reason::NotHeld { .. }) => true,
             (Reason::StopAbove { series, .. }, Reason::StopAbove { series: other, .. }) => {
                 series == other
             }

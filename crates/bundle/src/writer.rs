@@ -82,6 +82,7 @@ impl BundleWriter {
             _ => BundleError::Io { action: "create", path: directory.to_owned(), source },
         })?;
         let manifest = Manifest {
+            baseline: None,
             format: manifest::FORMAT.to_owned(),
             version: FORMAT_VERSION,
             punctual: env!("CARGO_PKG_VERSION").to_owned(),

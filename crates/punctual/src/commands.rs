@@ -32,5 +32,6 @@ pub mod ssh;
 mod stored;
 pub mod tail;
 pub mod trace;
+pub mod trend;
 pub mod truth;
 pub mod watch;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 45] = [
+const COMMANDS: [&str; 46] = [
     "",
     "demo",
     "new",
@@ -27,6 +27,7 @@ const COMMANDS: [&str; 45] = [
     "pairs",
     "occupancy",
     "tail",
+    "trend",
     "explain",
     "export",
     "hunt",

@@ -31,5 +31,6 @@ mod structure;
 mod tail;
 mod target_vm;
 mod terminal;
+mod trend;
 mod truth;
 mod words;

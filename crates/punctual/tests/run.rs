@@ -468,3 +468,61 @@ fn the_loads_of_the_demo_work_until_they_are_ended() {
     }
     assert_eq!(punctual().args(["demo-load", "nonsense"]).status().unwrap().code(), Some(2));
 }
+
+/// The directory that holds the records of a history.
+fn records(place: &Place) -> std::path::PathBuf {
+    let mut directory = place.path().join("history");
+    while let Some(inside) =
+        std::fs::read_dir(&directory).unwrap().flatten().find(|entry| entry.path().is_dir())
+    {
+        directory = inside.path();
+    }
+    directory
+}
+
+#[test]
+fn a_run_is_held_against_those_before_it() {
+    let place = Place::with(&experiment("samples = 200", ""));
+    let run = |output: &str| {
+        let commit = format!("commit-{output}");
+        let junit = format!("{output}.xml");
+        let arguments =
+            ["run", "--quiet", "experiment.toml", "--output", output, "--junit", &junit];
+        let more = ["--baseline", "history", "--commit", &commit];
+        place.punctual(&[&arguments[..], &more[..]].concat())
+    };
+    let first = run("first");
+    assert_eq!(first.status.code(), Some(4), "{}", text(&first));
+    assert!(text(&first).contains("the baseline has 0 runs: 12 runs more"), "{}", text(&first));
+    let directory = records(&place);
+    let kept = std::fs::read_dir(&directory).unwrap().flatten().next().expect("a record").path();
+    let kept: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(kept).unwrap()).expect("JSON");
+    assert_eq!((&kept["commit"], &kept["verdict"]), (&"commit-first".into(), &().into()));
+    let figures = kept["figures"].as_array().unwrap();
+    assert_eq!(figures.iter().filter(|of| of["is_main"] == true).count(), 1, "{kept:#}");
+    // Twenty runs that were a thousand times faster, and three such as the first.
+    for day in 0..23 {
+        let mut earlier = kept.clone();
+        earlier["created"] = format!("2026-01-{:02}T00:00:00Z", day + 1).into();
+        earlier["commit"] = format!("commit-{day}").into();
+        for figure in earlier["figures"].as_array_mut().unwrap() {
+            if day < 20 && figure["is_time"] == true {
+                let faster = figure["value"].as_f64().unwrap() / 1_000.0 + f64::from(day * 7 % 5);
+                figure["value"] = faster.into();
+            }
+        }
+        std::fs::write(directory.join(format!("{day}.json")), earlier.to_string()).unwrap();
+    }
+    let worse = run("worse");
+    assert_eq!(worse.status.code(), Some(3), "{}", text(&worse));
+    for words in ["worse than its baseline", "since the run of 2026-01-21", "commit: commit-19 -> "]
+    {
+        assert!(text(&worse).contains(words), "{words}: {}", text(&worse));
+    }
+    let junit = std::fs::read_to_string(place.path().join("worse.xml")).unwrap();
+    assert!(junit.contains("baseline: ") && junit.contains("<failure"), "{junit}");
+    let shown = place.punctual(&["show", "worse", "--json"]);
+    let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+    assert_eq!((&shown["verdict"], &shown["ending"]["exit_code"]), (&"not-met".into(), &3.into()));
+}

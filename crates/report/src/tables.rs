@@ -24,6 +24,7 @@ pub mod published;
 pub mod recording;
 pub mod requirements;
 pub mod tail;
+pub mod trend;
 
 pub use cell::{Cell, Tone, Value, verdict_words};
 pub use column::{Column, Face};

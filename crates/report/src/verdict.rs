@@ -1,5 +1,7 @@
 //! A verdict and its reasons in plain sentences, the same in every output.
 
+pub mod baseline;
+
 use crate::format::{count, counted, micros};
 use crate::sentence::listed;
 use crate::tables::Tone;
@@ -32,6 +34,13 @@ pub fn of_reason(reason: &Reason) -> String {
         Reason::Limit { limit, verdict, why } => {
             format!("the limit {limit} is {}{}", words(*verdict), with(why))
         }
+        Reason::Worse(worse) => baseline::of_worse(worse),
+        Reason::FewRuns { runs, missing } => format!(
+            "the baseline has {}: {} more to judge by",
+            counted(*runs, "run"),
+            counted(*missing, "run")
+        ),
+        Reason::NotHeld { why } => format!("not held against its baseline: {why}"),
         Reason::StopAbove { series, latency, limit, seq } => {
             let sample = seq.map_or(String::new(), |seq| format!(" in sample {}", count(seq)));
             let limit =

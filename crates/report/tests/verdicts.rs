@@ -17,6 +17,9 @@ fn ways_of(reason: &Reason) -> &'static [Way] {
             &[Way::NotMet, Way::Undecided, Way::WithoutSeries, Way::CutOffNotMet]
         }
         Reason::Limit { .. } => &[Way::LimitViolated, Way::LimitUndecided],
+        Reason::Worse(_) => &[Way::WorseThanBaseline, Way::WorseNoneAsked],
+        Reason::FewRuns { .. } => &[Way::FewRuns],
+        Reason::NotHeld { .. } => &[Way::NotHeld],
         Reason::StopAbove { .. } => &[Way::StoppedAbove],
         Reason::Failed { part: FailedPart::Run, .. } => &[Way::Failed, Way::FailedNoneAsked],
         Reason::Failed { part: FailedPart::Load(_), .. } => &[Way::LoadFailed],
@@ -48,7 +51,7 @@ fn every_way_of_ending_has_its_word_its_exit_code_and_its_reasons() {
         for reason in &verdict.reasons {
             seen.extend(ways_of(reason).iter().filter(|of| **of == way));
         }
-        let is_without = matches!(way, Way::Met | Way::NoneAsked | Way::LoadDone);
+        let is_without = matches!(way, Way::Met | Way::NoneAsked | Way::LoadDone | Way::AsBaseline);
         assert_eq!(verdict.reasons.is_empty(), is_without, "{way:?}: {verdict:?}");
         if !is_without {
             assert!(seen.contains(&way), "{way:?} is not of its reasons: {verdict:?}");

@@ -10,8 +10,8 @@
 //! 2. [`options`] and [`request`]: what was asked for, as a plan.
 //! 3. `engine`, which drives whatever yields samples, and [`kept`], which keeps them.
 //! 4. [`run`], with what goes beside it: [`recording`], [`flight`], [`metrics`], [`violation`].
-//! 5. [`recorded`], [`limits`], [`explained`], [`exact`]: what a bundle says of it; [`traces`]:
-//!    bundles of what other tools recorded.
+//! 5. [`recorded`], [`limits`], [`explained`], [`exact`]: what a bundle says of it; [`baseline`]:
+//!    what the runs before it say; [`traces`]: bundles of what other tools recorded.
 //! 6. [`targets`], [`labs`], [`hunt`]: runs elsewhere, many runs, a search; [`attach`] and
 //!    [`truth`].
 
@@ -19,6 +19,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod attach;
+pub mod baseline;
 pub mod command;
 pub mod continuing;
 pub mod counted;

@@ -57,7 +57,8 @@ pub fn without_service_manager(command: &mut std::process::Command) {
 /// spawns it, to be exact (prctl(2), PR_SET_PDEATHSIG), which must live as long as the process.
 pub fn killed_with_us(command: &mut std::process::Command) {
     let parent = std::process::id();
-    // SAFETY: between fork and exec only async-signal-safe calls are made; the closure owns nothing.
+    // SAFETY: between fork and exec only async-signal-safe calls are made; the closure owns
+    // nothing.
     unsafe { command.pre_exec(move || signals::die_with_parent(parent)) };
 }
 

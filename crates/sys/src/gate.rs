@@ -45,12 +45,12 @@ impl Gated {
         unsafe { command.pre_exec(wait) };
         // `spawn` comes back when the program has begun, so that it needs a thread of its own. That
         // stays as long as this process: a child may be killed with the thread that made it.
-        let (tell, spawned) = sync_channel(1);
+        let (answer, spawned) = sync_channel(1);
         std::thread::Builder::new().name("punctual-gate".to_owned()).spawn(move || {
             let child = command.spawn();
             drop((gate_read, said_write));
             let began = child.is_ok();
-            let _ = tell.send(child);
+            let _ = answer.send(child);
             if began {
                 loop {
                     std::thread::park();

@@ -29,6 +29,7 @@ fn no_figures(bundle: &Bundle) -> Summary {
         findings: bundle.findings.clone(),
         verdict: Verdict::default(),
         validity: None,
+        baseline: None,
         published: None,
         calibration: punctual_core::Fact::NotAsked,
         gaps: Vec::new(),

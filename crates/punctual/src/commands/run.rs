@@ -168,6 +168,12 @@ fn run_locally(args: &Common, asked: &Asked, continued: Option<&Path>) -> Ending
     if let Some(continuation) = continuation {
         return end_continued(args, &continuation, finished);
     }
+    let held = match (args.baseline(), &finished.trouble) {
+        (Some(baseline), None) => baseline.hold(&finished.directory).map(|(summary, exit)| {
+            (finished.summary, finished.exit) = (summary, exit);
+        }),
+        _ => Ok(()),
+    };
     // Whatever cannot be printed, the files are written.
     let shown = show(&mut finished, args.json);
     let written = write_beside(args, &plan, &finished);
@@ -175,13 +181,16 @@ fn run_locally(args: &Common, asked: &Asked, continued: Option<&Path>) -> Ending
     if let Some(trouble) = finished.trouble {
         return Err(trouble);
     }
-    shown.and(written).and(closed)?;
+    shown.and(written).and(closed).and(held)?;
     Ok(finished.exit)
 }
 
 /// Shows the figures of all parts, which also decide how it ends.
 fn end_continued(args: &Common, continuation: &Continuation, finished: FinishedRun) -> Ending {
-    let exit = continuation.finish()?;
+    let mut exit = continuation.finish()?;
+    if let (Some(baseline), None) = (args.baseline(), &finished.trouble) {
+        exit = Some(baseline.hold(&continuation.bundle)?.1);
+    }
     show_returned(args, &continuation.bundle)?;
     finished.trouble.map_or(Ok(exit.unwrap_or(finished.exit)), Err)
 }
@@ -200,6 +209,10 @@ fn run_elsewhere(target: &TargetPlan, args: &Common, asked: &Asked) -> Ending {
             return Ok(exit);
         }
         Returned::Bundle(exit) => exit,
+    };
+    let exit = match args.baseline() {
+        Some(baseline) => baseline.hold(&remote.output)?.1,
+        None => exit,
     };
     show_returned(args, &remote.output)?;
     if args.exact && !args.json {

@@ -73,6 +73,8 @@ fn of<'a>(reason: &Reason, summary: &'a Summary) -> Case<'a> {
     let (place, name) = match reason {
         Reason::Requirement { place, requirement, .. } => (place.clone(), requirement.clone()),
         Reason::Limit { limit, .. } => ("recording".to_owned(), limit.clone()),
+        Reason::Worse(worse) => (RUN.to_owned(), format!("baseline: {}", worse.figure)),
+        Reason::FewRuns { .. } | Reason::NotHeld { .. } => (RUN.to_owned(), "baseline".to_owned()),
         Reason::StopAbove { series, .. } => (series.clone(), "stop_above".to_owned()),
         Reason::NotAsAsked { proof, place, .. } => {
             (place.clone(), format!("valid: {}", proof.word()))

@@ -1,6 +1,7 @@
 //! The ways in which a run ends, each as a bundle.
 
 use punctual_analyze::summarize;
+use punctual_bundle::baseline::{HeldAgainst, WorseFigure};
 use punctual_bundle::evidence::{ClockEvidence, Evidence};
 use punctual_bundle::intervals::LimitSummary;
 use punctual_bundle::recording::{Keeps, RecordingDocument};
@@ -9,7 +10,7 @@ use punctual_bundle::summary::VerdictWord;
 use punctual_bundle::verdict::{LeftOut, LeftOutKind};
 use punctual_bundle::{
     Bundle, BundleWriter, Completeness, Ending, Exit, Outcome, PhaseMeta, RanOn, RecordingWriter,
-    SeriesMeta,
+    SeriesMeta, amend,
 };
 use punctual_core::event::{Names, Recorded, Source};
 use punctual_core::{
@@ -47,6 +48,11 @@ ways! {
     LimitViolated => (Some(NotMet), NotMet),
     LimitUndecided => (Some(Undecided), NoEvidence),
     StoppedAbove => (Some(NotMet), NotMet),
+    AsBaseline => (Some(Met), Done),
+    WorseThanBaseline => (Some(NotMet), NotMet),
+    WorseNoneAsked => (Some(NotMet), NotMet),
+    FewRuns => (Some(Undecided), NoEvidence),
+    NotHeld => (Some(Undecided), NoEvidence),
     LoadDone => (Some(Met), Done),
     LoadFailed => (Some(Undecided), Failed),
     Failed => (Some(Undecided), Failed),
@@ -83,6 +89,8 @@ fn requirement(way: Way) -> Option<&'static str> {
         | Way::LimitViolated
         | Way::LimitUndecided
         | Way::StoppedAbove
+        | Way::AsBaseline
+        | Way::WorseNoneAsked
         | Way::FailedNoneAsked
         | Way::DiskFullNoneAsked
         | Way::InterruptedNoneAsked
@@ -150,6 +158,7 @@ pub fn make(way: Way, directory: &Path) {
     writer.write_findings(&[]).unwrap();
     let Some(outcome) = outcome(way) else { return };
     let mut ending = Ending { at: created, outcome, exit_code: 0 };
+    let held = baseline(way, created);
     writer.set_ending(ending.clone());
     let mut bundle = Bundle::open(directory).unwrap();
     bundle.manifest = writer.manifest().clone();
@@ -158,8 +167,37 @@ pub fn make(way: Way, directory: &Path) {
     ending.exit_code = summary.verdict.exit() as u8;
     summary.ending = Some(ending.clone());
     writer.finish(&summary, ending).unwrap();
+    if let Some(held) = held {
+        let bundle = amend::hold_against(directory, held).unwrap();
+        amend::renew_summary(directory, &summarize(&bundle)).unwrap();
+    }
     if matches!(way, Way::DamagedAfterMet | Way::DamagedAfterNotMet) {
         std::fs::write(directory.join("phases/000/0000.state.json"), "{").unwrap();
+    }
+}
+
+/// What the runs before it say.
+fn baseline(way: Way, created: jiff::Timestamp) -> Option<HeldAgainst> {
+    let worse = WorseFigure {
+        figure: "main/cpu0 p99".into(),
+        before: 10_000.0,
+        now: 20_000.0,
+        by: 2.0,
+        interval: [1.9, 2.1],
+        is_time: true,
+        since: created,
+        runs: 3,
+        changed: vec!["kernel: 6.12.1 -> 6.12.2".into()],
+    };
+    let held = HeldAgainst { runs: 30, ..HeldAgainst::default() };
+    match way {
+        Way::AsBaseline => Some(held),
+        Way::WorseThanBaseline | Way::WorseNoneAsked => {
+            Some(HeldAgainst { worse: vec![worse], ..held })
+        }
+        Way::NotHeld => Some(HeldAgainst { not_held: Some("it was interrupted".into()), ..held }),
+        Way::FewRuns => Some(HeldAgainst { runs: 4, missing: 8, ..held }),
+        _ => None,
     }
 }
 

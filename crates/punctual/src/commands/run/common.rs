@@ -1,6 +1,7 @@
 //! The options of `run`, `measure` and `demo`.
 
 use punctual_core::Nanos;
+use punctual_session::baseline::Baseline;
 use punctual_session::options::{RunOptions, SshOptions};
 use std::path::PathBuf;
 
@@ -32,6 +33,13 @@ pub struct Common {
     /// textfile collector (FILE ends in .prom there); not with a remote target
     #[arg(long, value_name = "FILE")]
     pub metrics: Option<PathBuf>,
+    /// Hold the run against earlier ones of the same experiment, machine and kernel, which this
+    /// directory keeps: worse than they were is not met (docs/trend.md)
+    #[arg(long, value_name = "DIR")]
+    pub baseline: Option<PathBuf>,
+    /// What is tried, by its commit, for the records of --baseline [default: as the CI names it]
+    #[arg(long, value_name = "ID", requires = "baseline")]
+    pub commit: Option<String>,
     /// End the run if a latency exceeds this (overrides stop_above of the file)
     #[arg(long, value_name = "DURATION")]
     stop_above: Option<Nanos>,
@@ -128,6 +136,12 @@ impl SshArgs {
 }
 
 impl Common {
+    /// What the run is held against.
+    pub fn baseline(&self) -> Option<Baseline> {
+        let directory = self.baseline.clone()?;
+        Some(Baseline { directory, commit: self.commit.clone() })
+    }
+
     /// What the run itself is asked for; the rest is done with what it leaves.
     pub fn options(&self) -> RunOptions {
         RunOptions {

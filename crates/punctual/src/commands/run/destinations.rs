@@ -42,6 +42,7 @@ pub fn check(args: &Common, plan: &Plan) -> Result<(), Failure> {
 /// The files beside the bundle alone.
 pub fn check_beside(args: &Common) -> Result<(), Failure> {
     can_write_pages(args.report.as_deref())?;
+    args.baseline().map_or(Ok(()), |baseline| baseline.check())?;
     for (option, path) in
         [("--report", &args.report), ("--junit", &args.junit), ("--lava", &args.lava)]
     {

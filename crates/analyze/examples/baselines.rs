@@ -1,0 +1,31 @@
+//! The table of docs/trend.md: simulated histories of one series, with a step at their end.
+//!
+//!     cargo run --release -p punctual-analyze --example baselines [HISTORIES]
+
+use punctual_analyze::baseline::{Machine, Noise, Simulated, simulate};
+
+/// Every so many of the runs of the longest histories are judged; of the others, the last.
+const EVERY: usize = 8;
+
+fn main() {
+    let histories = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(600);
+    println!(
+        "| runs between them | runs before the step | false alarms | noticed within five runs |"
+    );
+    println!("|---|---|---|---|");
+    for (noise, words) in [(Noise::Normal, "normal"), (Noise::Heavy, "heavy tails (t, 3)")] {
+        for runs in [20, 30, 50, 100] {
+            let machine = Machine { noise: noise.clone(), runs, step: 2.3 };
+            let every = if runs == 100 { EVERY } else { runs - 13 };
+            let Simulated { judged, false_alarms, steps, noticed } =
+                simulate(&machine, histories, every, 1);
+            let share = |part: usize, of: usize| 100.0 * part as f64 / of.max(1) as f64;
+            println!(
+                "| {words} | {runs} | {false_alarms} of {judged} ({:.2} %) | {noticed} of {steps} \
+                 ({:.1} %) |",
+                share(false_alarms, judged),
+                share(noticed, steps),
+            );
+        }
+    }
+}

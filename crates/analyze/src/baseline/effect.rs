@@ -1,0 +1,112 @@
+//! How far one level is from another, and the smallest step that a history can show.
+
+use super::scan::{Scored, above, news_of};
+use super::{FALSE_ALARMS, Figure, LEAST, ORDERS, SEED, WITHIN};
+use crate::stats::Random;
+use crate::stats::probability::{normal, normal_upper};
+
+/// How far a new level is from the one before, with its 95 % interval.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Shift {
+    /// The median of the level before.
+    pub before: f64,
+    /// That of the new one.
+    pub now: f64,
+    /// The new over the old level for times, else the new less the old one: the median over all
+    /// pairs of a run of each (Hodges and Lehmann, 1963).
+    pub by: f64,
+    /// Its 95 % interval, from the order of the same pairs (Moses, 1953); as wide as the pairs are
+    /// where so few runs allow none.
+    pub interval: [f64; 2],
+}
+
+/// How often in a hundred the smallest step is noticed.
+const NOTICED: f64 = 0.98;
+/// Histories of five further runs that are drawn for it.
+const DRAWS: usize = 100;
+/// Steps by which the smallest one is looked for.
+const HALVINGS: usize = 32;
+
+/// From the runs before `at` to those from `at` to `end`.
+pub fn shift(figure: &Figure, at: usize, end: usize) -> Shift {
+    let known = |values: &[Option<f64>]| -> Vec<f64> { values.iter().copied().flatten().collect() };
+    between(&known(&figure.values[..at]), &known(&figure.values[at..end]), figure.is_time)
+}
+
+/// From one level to another.
+pub fn between(before: &[f64], now: &[f64], is_time: bool) -> Shift {
+    let of = |a: f64, b: f64| if is_time { b / a } else { b - a };
+    let mut pairs: Vec<f64> =
+        before.iter().flat_map(|a| now.iter().map(move |b| of(*a, *b))).collect();
+    pairs.retain(|pair| pair.is_finite());
+    pairs.sort_by(f64::total_cmp);
+    let (n, m) = (before.len() as f64, now.len() as f64);
+    let reach = normal_upper(0.025) * (n * m * (n + m + 1.0) / 12.0).sqrt();
+    let least = (n * m / 2.0 - reach).floor().max(0.0) as usize;
+    let last = pairs.len().saturating_sub(1);
+    let end = |place: usize| pairs.get(place.min(last)).copied().unwrap_or(f64::NAN);
+    let interval = [end(least), end(last - least.min(last))];
+    Shift { before: median(before), now: median(now), by: median_of_sorted(&pairs), interval }
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    median_of_sorted(&sorted)
+}
+
+fn median_of_sorted(sorted: &[f64]) -> f64 {
+    match sorted.len() {
+        0 => f64::NAN,
+        n => (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0,
+    }
+}
+
+/// The chance of scores as high as those of `now` where both are of one level.
+pub fn chance_of_above(before: &[f64], now: &[f64]) -> f64 {
+    let all: Vec<Option<f64>> = before.iter().chain(now).copied().map(Some).collect();
+    1.0 - normal(above(&all, before.len()))
+}
+
+/// The smallest step of one figure that this history can show: by which all of the next five runs
+/// must be worse so that it is noticed within them in 98 of 100 cases, as a factor or a
+/// difference. `None` where there are too few runs, or where no step is. The further runs are drawn
+/// from the history itself.
+pub fn smallest_step(figures: &[Figure], place: usize) -> Option<f64> {
+    let figure = figures.get(place)?;
+    let known: Vec<f64> =
+        figure.values.iter().copied().flatten().filter(|value| value.is_finite()).collect();
+    if known.len() < LEAST || figure.values.len() < LEAST {
+        return None;
+    }
+    let mut random = Random::seeded(SEED);
+    let needed = Scored::of(figures).orders(ORDERS, &mut random).needed(FALSE_ALARMS);
+    let draws: Vec<Vec<f64>> = (0..DRAWS)
+        .map(|_| (0..WITHIN).map(|_| known[random.below(known.len())]).collect())
+        .collect();
+    let notices = |draw: &Vec<f64>, step: f64| {
+        let mut values: Vec<Option<f64>> = known.iter().copied().map(Some).collect();
+        draw.iter().any(|next| {
+            values.push(Some(if figure.is_time { next * step } else { next + step }));
+            news_of(figures, place, &values) >= needed
+        })
+    };
+    let is_shown = |step: f64| {
+        let noticed = draws.iter().filter(|draw| notices(draw, step)).count();
+        noticed as f64 >= NOTICED * DRAWS as f64
+    };
+    let (none, most) = if figure.is_time { (1.0, 1e3) } else { (0.0, 1e9) };
+    if !is_shown(most) {
+        return None;
+    }
+    let (mut low, mut high): (f64, f64) = (none, most);
+    for _ in 0..HALVINGS {
+        let middle = if figure.is_time { (low * high).sqrt() } else { (low + high) / 2.0 };
+        if is_shown(middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Some(high)
+}

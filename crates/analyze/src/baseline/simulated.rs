@@ -1,0 +1,134 @@
+//! Histories with a known truth, for the table of docs/trend.md and the tests.
+
+use super::{Figure, Judged, LEAST, WITHIN, judge};
+use crate::stats::Random;
+use crate::stats::probability::normal_upper;
+
+/// What the figures of one run after the other are like.
+#[derive(Clone, Debug)]
+pub enum Noise {
+    /// Logarithms of the figures have a normal distribution, and depend on each other as medians,
+    /// p99 and p99.9 of one run do.
+    Normal,
+    /// The same with the tails of Student's t with three degrees of freedom: outliers.
+    Heavy,
+    /// Figures of runs that a machine gave, a row for each, drawn in stretches of some runs, so
+    /// that a burst stays one.
+    Recorded(Vec<Vec<f64>>),
+}
+
+/// What is simulated.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Between its runs.
+    pub noise: Noise,
+    /// Runs of a history.
+    pub runs: usize,
+    /// The step of the second figure after the last of them, in standard deviations of its
+    /// logarithm in this history.
+    pub step: f64,
+}
+
+/// What came out.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Simulated {
+    /// Runs that were judged where nothing had changed.
+    pub judged: usize,
+    /// Of them those that were called worse.
+    pub false_alarms: usize,
+    /// Histories with a step at their end.
+    pub steps: usize,
+    /// Of them those where it was noticed within five runs.
+    pub noticed: usize,
+}
+
+/// Figures of a run: the median, p99, p99.9, and missed periods.
+const FIGURES: usize = 4;
+/// Stretches of recorded runs, on average.
+const STRETCH: usize = 5;
+
+/// Simulates histories; `every` of the runs without a change is judged.
+pub fn simulate(machine: &Machine, histories: usize, every: usize, seed: u64) -> Simulated {
+    let mut random = Random::seeded(seed);
+    let mut total = Simulated::default();
+    for _ in 0..histories {
+        let mut rows = Rows { noise: &machine.noise, place: 0, random: &mut random };
+        let mut all: Vec<Vec<f64>> = (0..machine.runs).map(|_| rows.next()).collect();
+        for judged in ((LEAST + 1)..=machine.runs).step_by(every) {
+            total.judged += 1;
+            let is_worse = matches!(judge(&figures(&all[..judged])), Judged::Worse(_));
+            total.false_alarms += usize::from(is_worse);
+        }
+        let factor = (machine.step * deviation(&all)).exp();
+        total.steps += 1;
+        for _ in 0..WITHIN {
+            let mut row = rows.next();
+            row[1] *= factor;
+            all.push(row);
+            if matches!(judge(&figures(&all)), Judged::Worse(_)) {
+                total.noticed += 1;
+                break;
+            }
+        }
+    }
+    total
+}
+
+/// The standard deviation of the logarithm of the second figure.
+fn deviation(rows: &[Vec<f64>]) -> f64 {
+    let logs: Vec<f64> = rows.iter().map(|row| row[1].ln()).collect();
+    crate::stats::dispersion::moments(&logs).map_or(0.0, |(_, variance)| variance.sqrt())
+}
+
+fn figures(rows: &[Vec<f64>]) -> Vec<Figure> {
+    let width = rows.first().map_or(0, Vec::len);
+    (0..width)
+        .map(|place| Figure {
+            name: String::new(),
+            values: rows.iter().map(|row| Some(row[place])).collect(),
+            is_time: place + 1 < FIGURES,
+            is_main: place == 1,
+        })
+        .collect()
+}
+
+struct Rows<'a> {
+    noise: &'a Noise,
+    place: usize,
+    random: &'a mut Random,
+}
+
+impl Rows<'_> {
+    fn next(&mut self) -> Vec<f64> {
+        if let Noise::Recorded(rows) = self.noise {
+            let is_new = self.place == 0 || self.random.below(STRETCH) == 0;
+            let place = if is_new { self.random.below(rows.len()) } else { self.place };
+            self.place = (place + 1) % rows.len();
+            return rows[place].clone();
+        }
+        let common = self.draw();
+        let tail = 0.7 * common + 0.714 * self.draw();
+        let far = 0.8 * tail + 0.6 * self.draw();
+        let missed = if self.random.unit() < 0.05 { 1.0 } else { 0.0 };
+        let time = |at: f64, spread: f64, of: f64| at * (spread * of).exp();
+        vec![
+            time(5_000.0, 0.05, common),
+            time(40_000.0, 0.2, tail),
+            time(90_000.0, 0.3, far),
+            missed,
+        ]
+    }
+
+    fn draw(&mut self) -> f64 {
+        let mut normal = || normal_upper(self.random.unit());
+        match self.noise {
+            Noise::Normal | Noise::Recorded(_) => normal(),
+            Noise::Heavy => {
+                let z = normal();
+                let chi: f64 = (0..3).map(|_| normal().powi(2)).sum();
+                // Its variance is 3.
+                z / (chi / 3.0).sqrt() / 3f64.sqrt()
+            }
+        }
+    }
+}

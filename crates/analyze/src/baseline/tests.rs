@@ -1,0 +1,112 @@
+use super::*;
+
+fn figure(values: &[f64]) -> Figure {
+    let values = values.iter().copied().map(Some).collect();
+    Figure { name: "timer p99".to_owned(), values, is_time: true, is_main: true }
+}
+
+/// Runs without a change: in no order, and each value once.
+fn quiet(count: usize) -> Vec<f64> {
+    (0..count).map(|run| 40_000.0 + ((run * 17) % 31) as f64 * 100.0).collect()
+}
+
+#[test]
+fn too_few_runs_decide_nothing_and_say_how_many_are_missing() {
+    assert_eq!(judge(&[]), Judged::TooFew(LEAST + 1));
+    let mut runs = quiet(LEAST - 2);
+    runs.push(1e9);
+    assert_eq!(judge(&[figure(&runs)]), Judged::TooFew(2));
+}
+
+#[test]
+fn a_step_is_noticed_with_its_place_and_size() {
+    let mut runs = quiet(30);
+    assert_eq!(judge(&[figure(&runs)]), Judged::AsBefore);
+    // One run is no level.
+    runs.push(80_000.0);
+    assert_eq!(judge(&[figure(&runs)]), Judged::AsBefore);
+    runs.extend([81_000.0, 82_500.0, 80_500.0]);
+    let Judged::Worse(steps) = judge(&[figure(&runs)]) else { panic!("not noticed") };
+    assert_eq!((steps.len(), steps[0].at), (1, 30));
+    let Shift { before, now, by, interval: [low, high] } = steps[0].shift;
+    assert_eq!((before, now), (41_550.0, 80_750.0));
+    assert!(low < by && by < high && (1.9..2.0).contains(&by), "{:?}", steps[0].shift);
+}
+
+#[test]
+fn what_became_better_or_is_over_is_not_worse() {
+    let better: Vec<f64> = quiet(30).into_iter().chain([1_000.0; 8]).collect();
+    assert_eq!(judge(&[figure(&better)]), Judged::AsBefore);
+    let over: Vec<f64> = quiet(30).into_iter().chain([80_000.0; 5]).chain(quiet(20)).collect();
+    assert_eq!(judge(&[figure(&over)]), Judged::AsBefore);
+}
+
+#[test]
+fn a_level_that_stays_is_not_forgotten() {
+    let stays: Vec<f64> = quiet(40).into_iter().chain(quiet(30).iter().map(|v| v * 2.0)).collect();
+    assert!(matches!(judge(&[figure(&stays)]), Judged::Worse(_)));
+}
+
+#[test]
+fn one_outlier_is_one_run() {
+    for at in [5, 20, 29] {
+        let mut runs = quiet(30);
+        runs[at] = 1e12;
+        assert_eq!(judge(&[figure(&runs)]), Judged::AsBefore, "{at}");
+    }
+}
+
+#[test]
+fn a_figure_that_never_changes_and_one_that_is_not_known_say_nothing() {
+    let constant = figure(&[0.0; 40]);
+    let unknown = Figure { values: vec![None; 40], ..constant.clone() };
+    assert_eq!(judge(&[constant.clone(), unknown.clone()]), Judged::AsBefore);
+    assert_eq!(smallest_step(&[unknown], 0), None);
+    // Five runs with missed periods after forty without are news.
+    let values = constant.values.iter().copied().chain([Some(3.0); 5]).collect();
+    let missed = Figure { values, is_time: false, ..constant };
+    let Judged::Worse(steps) = judge(&[missed]) else { panic!("not noticed") };
+    assert_eq!((steps[0].shift.before, steps[0].shift.by), (0.0, 3.0));
+}
+
+#[test]
+fn values_that_are_no_numbers_are_met() {
+    let runs: Vec<f64> = quiet(30).into_iter().chain([f64::NAN, f64::INFINITY, -1.0]).collect();
+    judge(&[figure(&runs)]);
+    levels(&[figure(&runs)]);
+    smallest_step(&[figure(&runs)], 0);
+}
+
+#[test]
+fn the_smallest_step_follows_the_spread() {
+    let narrow = smallest_step(&[figure(&quiet(40))], 0).expect("a step");
+    let wide: Vec<f64> = quiet(40).iter().map(|v| 40_000.0 + (v - 40_000.0) * 10.0).collect();
+    let wide = smallest_step(&[figure(&wide)], 0).expect("a step");
+    assert!(1.0 < narrow && narrow < 1.2 && wide > narrow, "{narrow} {wide}");
+    // A step of that size is noticed in nearly all continuations.
+    let mut runs = quiet(40);
+    runs.extend(quiet(5).iter().map(|v| v * wide));
+    assert!(matches!(judge(&[figure(&runs)]), Judged::Worse(_)));
+}
+
+#[test]
+fn levels_of_a_history() {
+    let runs: Vec<f64> = quiet(20)
+        .into_iter()
+        .chain(quiet(15).iter().map(|v| v * 1.5))
+        .chain(quiet(25).iter().map(|v| v * 0.8))
+        .collect();
+    let found = levels(&[figure(&runs), figure(&quiet(60))]);
+    let begins: Vec<usize> = found[0].iter().map(|level| level.runs.start).collect();
+    assert_eq!(begins, [0, 20, 35]);
+    assert_eq!(found[1].len(), 1);
+}
+
+/// The table of docs/trend.md in small: what it states must not get much worse unnoticed.
+#[test]
+fn simulated_histories() {
+    let machine = Machine { noise: Noise::Heavy, runs: 40, step: 2.3 };
+    let Simulated { judged, false_alarms, steps, noticed } = simulate(&machine, 12, 9, 3);
+    assert!(judged == 48 && false_alarms <= 3, "{false_alarms} of {judged}");
+    assert!(steps == 12 && noticed >= 10, "{noticed} of {steps}");
+}

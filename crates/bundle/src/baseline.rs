@@ -1,0 +1,193 @@
+//! What a run is held against: earlier runs of the same experiment on the same kind of machine and
+//! kernel, a small file for each in a directory of theirs.
+
+use crate::judged::VerdictWord;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The name and version of a run's record; additions keep it, changes raise it.
+pub const RECORD: &str = "punctual-baseline/1";
+
+/// What is kept of a run.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct BaselineRun {
+    /// Always [`RECORD`].
+    pub schema: String,
+    /// When the run began, UTC.
+    pub created: jiff::Timestamp,
+    /// The processor's model and the number of CPUs: machines that are alike share a history.
+    pub machine: String,
+    /// The experiment's name.
+    pub experiment: String,
+    /// SHA-256 of the experiment as it was run: another version of it is another experiment.
+    pub digest: String,
+    /// Version and preemption of the kernel, as `6.12 PREEMPT_RT`: an update within them is held
+    /// against what was before.
+    pub kernel: String,
+    /// What was tried, by its commit; absent where nobody said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The directory of the bundle, as it was named then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<String>,
+    /// What became of what was asked, without the baseline.
+    #[serde(default)]
+    pub verdict: Option<VerdictWord>,
+    /// Whether the history begins here: what was before is no longer held against anything.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub begins: bool,
+    /// The figures.
+    pub figures: Vec<KeptFigure>,
+    /// The machine, its kernel and its settings, a text for each.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+}
+
+/// A figure of a run.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct KeptFigure {
+    /// `phase/series p99`, `phase/series missed periods`, …
+    pub name: String,
+    /// In ns, or a count.
+    pub value: f64,
+    /// Whether it is a time.
+    pub is_time: bool,
+    /// Whether it is the one of its series that was asked for.
+    #[serde(default)]
+    pub is_main: bool,
+}
+
+/// What became of a run beside those before it.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct HeldAgainst {
+    /// Where they are kept.
+    pub directory: String,
+    /// How many runs there were before it.
+    pub runs: u64,
+    /// Why it was held against none of them; absent where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_held: Option<String>,
+    /// How many more are needed before anything is judged; 0 where it was.
+    pub missing: u64,
+    /// Records that were left out, as they cannot be read or are of another version of the
+    /// experiment.
+    #[serde(default)]
+    pub left_out: u64,
+    /// The figures that are worse, by their names.
+    #[serde(default)]
+    pub worse: Vec<WorseFigure>,
+    /// The smallest step of a figure that would be noticed within five runs; absent where there are
+    /// too few runs, or where none would.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest: Option<SmallestStep>,
+}
+
+/// A figure that is worse than it was.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct WorseFigure {
+    /// Its name.
+    pub figure: String,
+    /// The median of the runs before, in ns or as a count.
+    pub before: f64,
+    /// The median of the runs since.
+    pub now: f64,
+    /// A factor where it is a time, else a difference.
+    pub by: f64,
+    /// The 95 % interval of that.
+    pub interval: [f64; 2],
+    /// Whether it is a time.
+    pub is_time: bool,
+    /// When the first run of the new level began.
+    pub since: jiff::Timestamp,
+    /// Runs of the new level, this one among them.
+    pub runs: u64,
+    /// What else changed between the last run before it and that run, as `what: before -> after`.
+    #[serde(default)]
+    pub changed: Vec<String>,
+}
+
+/// A step that would be noticed.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SmallestStep {
+    /// Of which figure.
+    pub figure: String,
+    /// A factor where it is a time, else a difference.
+    pub by: f64,
+    /// Whether it is a time.
+    pub is_time: bool,
+}
+
+/// The name and version of what `punctual trend --json` prints; additions keep it, changes raise
+/// it.
+pub const TREND: &str = "punctual-trend/1";
+
+/// All histories of a directory.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TrendDocument {
+    /// Always [`TREND`].
+    pub schema: String,
+    /// One for each experiment, machine and kernel.
+    pub histories: Vec<TrendHistory>,
+    /// Records that were left out, each with the reason.
+    pub left_out: Vec<String>,
+}
+
+/// Runs of one experiment on one kind of machine and kernel.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TrendHistory {
+    /// The experiment's name.
+    pub experiment: String,
+    /// The kind of machine.
+    pub machine: String,
+    /// The kernel's version and preemption.
+    pub kernel: String,
+    /// What the newest run is held against: as in a bundle.
+    pub held: HeldAgainst,
+    /// When each run began, from the oldest to the newest.
+    pub runs: Vec<TrendRun>,
+    /// Each figure of the newest run.
+    pub figures: Vec<TrendFigure>,
+}
+
+/// A run.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TrendRun {
+    /// When it began, UTC.
+    pub created: jiff::Timestamp,
+    /// What was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// What became of what was asked, without the baseline.
+    pub verdict: Option<VerdictWord>,
+}
+
+/// A figure over all runs.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TrendFigure {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a time, in ns, or a count.
+    pub is_time: bool,
+    /// Its value in each run; `null` where a run does not have it.
+    pub values: Vec<Option<f64>>,
+    /// Its levels: one where nothing changed.
+    pub levels: Vec<TrendLevel>,
+}
+
+/// Runs between two changes of a figure.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TrendLevel {
+    /// The first of its runs, by its place, and the one after the last.
+    pub runs: [usize; 2],
+    /// The median; `null` where none of them has the figure.
+    pub median: Option<f64>,
+    /// How far it is from the level before: a factor for times, else a difference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<f64>,
+    /// The 95 % interval of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[f64; 2]>,
+    /// What else changed with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+}

@@ -1,0 +1,57 @@
+//! `punctual trend`: what the runs that `--baseline` keeps show over time.
+
+use super::bundle::show_options;
+use crate::exit::{Ending, Exit, Failure};
+use crate::output;
+use punctual_core::Nanos;
+use punctual_report::terminal;
+use punctual_session::baseline::{Baseline, trend};
+use punctual_session::messages::shown;
+use std::path::PathBuf;
+
+/// Show where figures changed over the runs that --baseline keeps
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  punctual run gate.toml --baseline history\n  punctual trend \
+                        history --since 30d\n  punctual trend history --json | jq \
+                        '.histories[].figures[] | {name, levels}'")]
+pub struct Args {
+    /// The directory that was given to --baseline
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// Only runs of the last DURATION, as 30d
+    #[arg(long, value_name = "DURATION")]
+    since: Option<Nanos>,
+    /// Accept the newest run of each history as it is: later runs are held against it and those
+    /// after it alone
+    #[arg(long, conflicts_with_all = ["since", "json"])]
+    accept: bool,
+    /// Print JSON in the format punctual-trend/1 (docs/trend.md)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Reads the records, and prints what they show.
+pub fn run(args: Args) -> Ending {
+    if !args.directory.is_dir() {
+        return Err(Failure::refused(format!(
+            "{} is no directory: name the one that was given to --baseline",
+            shown(&args.directory)
+        )));
+    }
+    let baseline = Baseline { directory: args.directory.clone(), commit: None };
+    if args.accept {
+        let accepted = baseline.accept()?;
+        let which = if accepted == 1 { "history begins" } else { "histories begin" };
+        output::print(&format!("{accepted} {which} with the newest run\n"))?;
+        return Ok(Exit::Done);
+    }
+    let document = trend(&baseline, args.since)?;
+    if args.json {
+        output::print_json(&document)?;
+    } else if document.histories.is_empty() && document.left_out.is_empty() {
+        output::print(&format!("no runs are kept in {}\n", shown(&args.directory)))?;
+    } else {
+        output::print(&terminal::trend(&document, &show_options()))?;
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,88 @@
+//! `punctual run --baseline` and `punctual trend`, on histories of records.
+
+use crate::common::{Place, text};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// A record of a run of so many days after the first of October: everything is known of it.
+fn record(day: u32, p99: f64, kernel: &str) -> Value {
+    let created = format!("2026-{:02}-{:02}T08:00:00Z", 10 + day / 30, 1 + day % 30);
+    let figure = |name: &str, value: f64, is_time: bool| {
+        let is_main = name == "p99";
+        json!({"name": format!("main/servo {name}"), "value": value, "is_time": is_time,
+               "is_main": is_main})
+    };
+    json!({
+        "schema": "punctual-baseline/1", "created": created, "machine": "A CPU, 4 CPUs",
+        "experiment": "gate", "digest": "d", "kernel": "6.12 PREEMPT_RT",
+        "commit": format!("c{day}"), "verdict": "met", "environment": {"kernel": kernel},
+        "figures": [
+            figure("median", 5_000.0 + f64::from(day % 7), true),
+            figure("p99", p99, true),
+            figure("missed periods", 0.0, false),
+        ],
+    })
+}
+
+/// Thirty runs about 40 µs, then eight about 60 µs with another kernel.
+fn history(place: &Path) {
+    let place = place.join("history/gate/machine/kernel");
+    std::fs::create_dir_all(&place).unwrap();
+    for day in 0..38 {
+        let spread = f64::from(day * 17 % 31) * 100.0;
+        let (p99, kernel) = if day < 30 { (40_000.0, "6.12.1") } else { (60_000.0, "6.12.9") };
+        let record = record(day, p99 + spread, kernel).to_string();
+        std::fs::write(place.join(format!("{day:02}.json")), record).unwrap();
+    }
+}
+
+#[test]
+fn a_history_shows_when_a_figure_changed_and_what_changed_with_it() {
+    let place = Place::with("");
+    history(place.path());
+    let shown = place.punctual(&["trend", "history"]);
+    assert_eq!(shown.status.code(), Some(0), "{}", text(&shown));
+    insta::assert_snapshot!(String::from_utf8_lossy(&shown.stdout));
+    let json = place.punctual(&["trend", "history", "--json"]);
+    let json: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(json["schema"], "punctual-trend/1");
+    let one = &json["histories"][0];
+    assert_eq!(one["held"]["runs"], 37);
+    let [worse] = &one["held"]["worse"].as_array().unwrap()[..] else { panic!("{one:#}") };
+    assert_eq!((&worse["figure"], &worse["runs"]), (&json!("main/servo p99"), &json!(8)));
+    assert_eq!(one["figures"][1]["levels"].as_array().unwrap().len(), 2);
+    assert_eq!(one["figures"][0]["levels"].as_array().unwrap().len(), 1, "{one:#}");
+}
+
+#[test]
+fn since_and_what_was_accepted_bound_a_history() {
+    let place = Place::with("");
+    history(place.path());
+    // All of it is long ago for a day, whenever this runs after 2026; else part of it is there.
+    let since = place.punctual(&["trend", "history", "--since", "1d", "--json"]);
+    let json: Value = serde_json::from_slice(&since.stdout).expect("JSON");
+    let runs = json["histories"][0]["runs"].as_array().map_or(0, Vec::len);
+    assert!(runs < 38, "{json:#}");
+    let accepted = place.punctual(&["trend", "history", "--accept"]);
+    assert_eq!(accepted.status.code(), Some(0), "{}", text(&accepted));
+    let json = place.punctual(&["trend", "history", "--json"]);
+    let json: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let held = &json["histories"][0]["held"];
+    assert_eq!((&held["runs"], &held["worse"]), (&json!(0), &json!([])), "{held:#}");
+}
+
+#[test]
+fn what_is_no_history_is_answered() {
+    let place = Place::with("");
+    let missing = place.punctual(&["trend", "nowhere"]);
+    assert_eq!(missing.status.code(), Some(2), "{}", text(&missing));
+    assert!(text(&missing).contains("nowhere is no directory"), "{}", text(&missing));
+    let empty = place.punctual(&["trend", "."]);
+    assert_eq!(empty.status.code(), Some(0), "{}", text(&empty));
+    assert!(text(&empty).contains("no runs are kept in ."), "{}", text(&empty));
+    let inside = place.path().join("a/b/c");
+    std::fs::create_dir_all(&inside).unwrap();
+    std::fs::write(inside.join("x.json"), "{\"schema\": 3}").unwrap();
+    let left_out = place.punctual(&["trend", "."]);
+    assert!(text(&left_out).contains("1 record left out"), "{}", text(&left_out));
+}

@@ -1,0 +1,104 @@
+use super::*;
+
+fn run(created: &str, p99: f64) -> BaselineRun {
+    BaselineRun {
+        schema: RECORD.to_owned(),
+        created: created.parse().expect("a time"),
+        machine: "A model, 4 CPUs".into(),
+        experiment: "gate/../../etc".into(),
+        digest: "d".into(),
+        kernel: "6.12 PREEMPT_RT".into(),
+        commit: None,
+        bundle: None,
+        verdict: None,
+        begins: false,
+        figures: vec![punctual_bundle::baseline::KeptFigure {
+            name: "main/t p99".into(),
+            value: p99,
+            is_time: true,
+            is_main: true,
+        }],
+        environment: BTreeMap::new(),
+    }
+}
+
+fn baseline(place: &Path) -> Baseline {
+    Baseline { directory: place.join("history"), commit: None }
+}
+
+#[test]
+fn what_was_kept_comes_back_in_order_within_its_directory() {
+    let place = tempfile::tempdir().expect("a directory");
+    let baseline = baseline(place.path());
+    baseline.check().expect("it can be made");
+    for created in ["2026-11-03T00:00:00Z", "2026-11-01T00:00:00Z", "2026-11-02T00:00:00Z"] {
+        baseline.keep(&run(created, 1.0)).expect("it is kept");
+    }
+    let record = run("2026-11-04T00:00:00Z", 1.0);
+    let kept = baseline.place(&record);
+    assert!(kept.starts_with(&baseline.directory) && kept.is_dir(), "{}", kept.display());
+    let mut history = History::read(&kept).expect("it is read");
+    let days: Vec<String> = history.runs.iter().map(|run| run.created.to_string()).collect();
+    assert_eq!(days[0], "2026-11-01T00:00:00Z");
+    assert_eq!((days.len(), history.files.len()), (3, 3));
+    // What comes after the run itself, and other versions, are not before it.
+    let record = BaselineRun { digest: "other".into(), ..run("2026-11-02T12:00:00Z", 1.0) };
+    assert_eq!(history.only(&record), 3);
+    let mut history = History::read(&kept).expect("it is read");
+    assert_eq!(history.only(&run("2026-11-02T12:00:00Z", 1.0)), 0);
+    assert_eq!(history.runs.len(), 2);
+}
+
+#[test]
+fn hostile_records_are_left_out_with_the_reason() {
+    let place = tempfile::tempdir().expect("a directory");
+    let baseline = baseline(place.path());
+    baseline.keep(&run("2026-11-01T00:00:00Z", 1.0)).expect("it is kept");
+    let kept = baseline.place(&run("2026-11-01T00:00:00Z", 1.0));
+    for (name, text) in [("a.json", "{"), ("b.json", "[]"), ("c.json", "\u{0}")] {
+        std::fs::write(kept.join(name), text).expect("written");
+    }
+    std::fs::write(kept.join("large.json"), vec![b' '; MOST_BYTES as usize + 1]).expect("written");
+    std::os::unix::fs::symlink("/etc/passwd", kept.join("link.json")).expect("linked");
+    let newer =
+        BaselineRun { schema: "punctual-baseline/9".into(), ..run("2026-11-01T00:00:00Z", 1.0) };
+    std::fs::write(kept.join("new.json"), serde_json::to_vec(&newer).expect("JSON"))
+        .expect("written");
+    let history = History::read(&kept).expect("it is read");
+    assert_eq!((history.runs.len(), history.left_out.len()), (1, 6), "{:?}", history.left_out);
+}
+
+#[test]
+fn a_history_begins_where_a_run_was_accepted() {
+    let mut history = History::default();
+    for day in 1..=5 {
+        let begins = day == 3;
+        let created = format!("2026-11-0{day}T00:00:00Z");
+        history.runs.push(BaselineRun { begins, ..run(&created, 1.0) });
+    }
+    history.from_begin();
+    assert_eq!(history.runs.len(), 3);
+}
+
+#[test]
+fn a_run_is_held_and_what_changed_with_it_is_named() {
+    let with = |day: usize, p99: f64, kernel: &str| {
+        let created = format!("2026-10-{:02}T00:00:00Z", day + 1);
+        let environment = BTreeMap::from([("kernel".to_owned(), kernel.to_owned())]);
+        BaselineRun { environment, ..run(&created, p99) }
+    };
+    let before: Vec<BaselineRun> = (0..20)
+        .map(|day| with(day, 40_000.0 + ((day * 7) % 11) as f64 * 100.0, "6.12.1"))
+        .chain((20..23).map(|day| with(day, 90_000.0, "6.12.2")))
+        .collect();
+    let held = punctual_analyze::baseline::hold(&before, &with(23, 91_000.0, "6.12.2"));
+    let [worse] = &held.worse[..] else { panic!("{held:?}") };
+    assert_eq!((worse.runs, worse.figure.as_str()), (4, "main/t p99"));
+    assert_eq!(worse.since, before[20].created);
+    assert_eq!(worse.changed, ["kernel: 6.12.1 -> 6.12.2"]);
+    let held = punctual_analyze::baseline::hold(&before[..20], &with(20, 40_300.0, "6.12.1"));
+    assert!(held.worse.is_empty() && held.missing == 0, "{held:?}");
+    assert!(held.smallest.expect("a step").by < 1.1);
+    let held = punctual_analyze::baseline::hold(&before[..5], &with(20, 90_000.0, "6.12.1"));
+    assert_eq!((held.runs, held.missing), (5, 7));
+}
