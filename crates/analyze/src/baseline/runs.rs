@@ -107,14 +107,20 @@ fn worse(runs: &[&BaselineRun], figures: &[Figure], step: &Step) -> WorseFigure 
     }
 }
 
+/// A commit as people write it: of a hash, its beginning.
+fn short(commit: &str) -> String {
+    let is_hash = commit.len() >= 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_hash { commit[..12].to_owned() } else { commit.to_owned() }
+}
+
 /// What else is not as it was: the commit and the environment.
 pub fn changed(before: &BaselineRun, after: &BaselineRun) -> Vec<String> {
     let differs = |what: &str, a: Option<&String>, b: Option<&String>| {
         let word = |text: Option<&String>| text.map_or("nothing", String::as_str).to_owned();
         (a != b).then(|| format!("{what}: {} -> {}", word(a), word(b)))
     };
-    let mut all: Vec<String> =
-        differs("commit", before.commit.as_ref(), after.commit.as_ref()).into_iter().collect();
+    let [from, to] = [before, after].map(|run| run.commit.as_deref().map(short));
+    let mut all: Vec<String> = differs("commit", from.as_ref(), to.as_ref()).into_iter().collect();
     let names: std::collections::BTreeSet<&String> =
         before.environment.keys().chain(after.environment.keys()).collect();
     all.extend(names.into_iter().filter_map(|name| {

@@ -17,8 +17,9 @@ pub fn trend(document: &TrendDocument, options: &ShowOptions) -> String {
     for history in &document.histories {
         let (name, on) = (plain(&history.experiment), plain(&history.machine));
         out.heading(&format!("{name}, {on}, kernel {}", plain(&history.kernel)));
-        let (tone, words) = baseline::newest(&history.held);
-        out.paragraph("  ", "  ", tone, &plain(&words));
+        for (tone, words) in baseline::newest(&history.held) {
+            out.paragraph("  ", "  ", tone, &plain(&words));
+        }
         table::section(&mut out, &tables::levels(history));
         out.gap();
     }
