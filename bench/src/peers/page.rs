@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-const BEGIN: &str = "<!-- From ./x bench --only peers --page docs/peers.md. -->\n";
+const BEGIN: &str = "<!-- From ./x bench --only peers --page docs/notes/peers.md. -->\n";
 const END: &str = "<!-- The end of what is made by it. -->\n";
 
 /// Puts the results into the page.
