@@ -4,6 +4,7 @@
 mod attachment;
 pub mod cpus;
 pub mod ending;
+mod explaining;
 mod metrics;
 mod options;
 pub mod watcher;

@@ -45,8 +45,8 @@ use punctual_core::{Clock, Event, Fact, Finding, MonotonicNs, Nanos, SeriesRequi
 use punctual_host::environment::Environment;
 use punctual_host::files::Root;
 use punctual_record::attach::AttachCost;
-use punctual_record::foreign_ids;
 use punctual_record::symbols::FunctionNames;
+use punctual_record::{Backend, foreign_ids};
 use recent::Recent;
 use rows::{ThreadRow, TopCulprit};
 use series::SeriesPlace;
@@ -97,14 +97,14 @@ pub struct Drained {
     pub begun: bool,
 }
 
-fn attacher() -> Result<CycleRecorder, Failure> {
+fn attacher(backend: Backend) -> Result<CycleRecorder, Failure> {
     if let Some(why) = foreign_ids() {
         return Err(Failure::refused(format!(
             "the cycles of programs cannot be measured here: {why}"
         )));
     }
     let cpus = request::online_cpus()?;
-    CycleRecorder::start(&cpus, true).map_err(|why| {
+    CycleRecorder::start(&cpus, true, backend).map_err(|why| {
         Failure::refused(format!("the cycles of programs cannot be measured here: {why}"))
     })
 }
@@ -112,12 +112,12 @@ fn attacher() -> Result<CycleRecorder, Failure> {
 impl Cycles {
     /// Whether they can be measured here.
     pub fn rehearse() -> Result<(), Failure> {
-        attacher().map(drop)
+        attacher(Backend::Auto).map(drop)
     }
 
     /// Puts the programs into the kernel; nothing is watched yet.
     pub fn start(options: CycleOptions, environment: Environment) -> Result<Cycles, Failure> {
-        let mut attacher = attacher()?;
+        let mut attacher = attacher(options.backend)?;
         Ok(Cycles {
             options,
             threads: BTreeMap::new(),

@@ -27,7 +27,8 @@ pub use wanted::{BUFFER, Events, Wanted, WantedProbes, events};
 
 /// A recording that goes on.
 pub struct Recording {
-    thread: JoinHandle<Option<Done>>,
+    /// `None` where it was stopped.
+    thread: Option<JoinHandle<Option<Done>>>,
     stop: Arc<AtomicBool>,
     progress: Arc<Progress>,
     /// What cannot be recorded here of what was wanted, and why.
@@ -68,7 +69,7 @@ impl Recording {
         let thread =
             thread.map_err(|why| Failure::failed(format!("cannot start a thread: {why}")))?;
         let (findings, attached) = started.recv().unwrap_or_else(|_| Err(Failure::failed(DIED)))?;
-        Ok((Recording { thread, stop, progress, findings }, attached))
+        Ok((Recording { thread: Some(thread), stop, progress, findings }, attached))
     }
 
     /// The state of a recording.
@@ -82,10 +83,22 @@ impl Recording {
     }
 
     /// Ends it: recorders are taken away, the rest is written, the document is for good.
-    pub fn stop(self) -> Result<Done, Failure> {
+    pub fn stop(mut self) -> Result<Done, Failure> {
+        self.end().ok_or_else(|| Failure::failed(DIED))
+    }
+
+    fn end(&mut self) -> Option<Done> {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.thread().unpark();
-        self.thread.join().ok().flatten().ok_or_else(|| Failure::failed(DIED))
+        let thread = self.thread.take()?;
+        thread.thread().unpark();
+        thread.join().ok().flatten()
+    }
+}
+
+/// Where what it stands beside could not begin: nothing of it stays in tracefs.
+impl Drop for Recording {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

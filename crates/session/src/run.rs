@@ -215,7 +215,7 @@ fn companions(
 }
 
 /// The finding for a run whose worst samples are explained from a recording.
-fn recorded_instead(why: &Failure) -> Finding {
+pub(crate) fn recorded_instead(why: &Failure) -> Finding {
     let message = format!(
         "the flight recorder is unavailable: all kernel events are recorded, of which the newest \
          {} are kept; the worst samples among these are explained",

@@ -1,5 +1,6 @@
 //! `punctual attach`: the cycles of a program's threads, without its help, or who disturbs a CPU.
 
+mod backends;
 mod cpus;
 
 use super::answer;
@@ -9,6 +10,7 @@ use crate::{live, output};
 use punctual_bundle::Bundle;
 use punctual_core::cycle::CycleKind;
 use punctual_core::{CpuSet, Nanos, SeriesRequirement};
+use punctual_record::Backend;
 use punctual_report::{format, terminal};
 use punctual_session::attach::ending::{self, Finished};
 use punctual_session::attach::{Attachment, Options, PHASE};
@@ -93,6 +95,10 @@ pub struct Args {
     /// gets the environment variables of `punctual run` (docs/weeks.md)
     #[arg(long, value_name = "CMD")]
     on_violation: Option<String>,
+    /// How kernel events are taken
+    #[arg(long, value_name = "BACKEND", value_parser = backends::parser(), default_value = "auto",
+          conflicts_with = "cpus")]
+    backend: Backend,
     /// The bundle's directory, which must not exist [default: punctual-attach-<time>]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -137,6 +143,7 @@ pub fn run(args: Args) -> Ending {
     let options = Options {
         cycles: CycleOptions {
             phase: PHASE.to_owned(),
+            backend: args.backend,
             kind: args.cycle,
             deadline: args.deadline,
             stop_above: args.stop_above,
@@ -161,7 +168,10 @@ pub fn run(args: Args) -> Ending {
     let output = Output { to_stderr: is_command, json: args.json, details: args.details };
     let mut finished = ending::end(attachment, outcome);
     output.show(&mut finished, &directory)?;
-    exit::of_code(finished.code)
+    let code = finished.code;
+    // A command's own code ends the process at once: what it holds in tracefs would stay there.
+    drop(finished);
+    exit::of_code(code)
 }
 
 /// The id of a process; a name is answered with what to type.

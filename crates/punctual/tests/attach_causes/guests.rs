@@ -61,7 +61,7 @@ fn python() -> Option<(PathBuf, Vec<GuestFile>)> {
     Some((std::fs::canonicalize(program).ok()?, files?))
 }
 
-fn causes_are_named_on(kernel: &str) {
+fn causes_are_named_on(kernel: &str, backend: &str) {
     let Some(place) = compiled() else { return };
     let Some(mut guest) = testing::guest(kernel) else { return };
     let program = testing::stripped(&std::env::current_exe().unwrap());
@@ -84,7 +84,8 @@ fn causes_are_named_on(kernel: &str) {
         None => println!("SKIPPED: a loop in Python lacks /usr/bin/python3 (package python3)"),
     }
     guest.job = Job::Script(format!(
-        "{SCRIPT}INJECT_FEWER={FEWER} PUNCTUAL_INJECTOR={THERE} exec {} --include-ignored \
+        "{SCRIPT}export PUNCTUAL_BACKEND={backend}\n\
+         INJECT_FEWER={FEWER} PUNCTUAL_INJECTOR={THERE} exec {} --include-ignored \
          --test-threads=1 --nocapture attach_causes::what_delays_",
         program.display()
     ));
@@ -98,11 +99,17 @@ fn causes_are_named_on(kernel: &str) {
 
 #[test]
 fn on_an_old_kernel() {
-    causes_are_named_on("debian:6.1");
+    causes_are_named_on("debian:6.1", "btf");
 }
 
 #[test]
 #[ignore = "takes long; ./x test --all"]
 fn on_a_real_time_kernel() {
-    causes_are_named_on("debian:6.12-rt");
+    causes_are_named_on("debian:6.12-rt", "btf");
+}
+
+#[test]
+#[ignore = "takes long; ./x test --all"]
+fn on_an_old_kernel_by_events() {
+    causes_are_named_on("debian:6.1", "tracefs");
 }

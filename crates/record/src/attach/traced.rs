@@ -1,69 +1,75 @@
 //! The events of which cycles are made, through tracefs, for kernels without BPF or who may not use
 //! it.
 //!
-//! Two recordings: of the events of the watched threads alone, and of the timers of all CPUs, whose
-//! interrupts are any task's.
+//! Two recordings: of who runs, what interrupts and which timers expire, on all CPUs; and of the
+//! system calls and page faults of the watched threads alone, of which others have by far the most.
 
 use crate::recorder::Recorder;
 use crate::request::{Backend, Request};
 use crate::start_error::StartError;
+use crate::tracefs::Tracefs;
+use crate::tracepoints;
 use crate::wire::decode;
 use punctual_core::event::Group;
-use punctual_core::{CpuSet, Event, EventKind, Finding, Severity};
+use punctual_core::{CpuSet, Event, EventKind};
 use punctual_sys::clock;
 use std::sync::{Mutex, PoisonError};
 
 /// Of each CPU and recording: some 50,000 events between two drains.
 const BUFFER: usize = 4 << 20;
+/// Of all CPUs: who delays a watched thread is any task or interrupt.
+const OF_ALL: [Group; 6] =
+    [Group::Sched, Group::Irq, Group::Vectors, Group::Softirq, Group::Hrtimer, Group::Block];
 /// Of the threads that are watched.
-const GROUPS: [Group; 2] = [Group::Sched, Group::Syscall];
+const OF_WATCHED: [Group; 3] = [Group::Syscall, Group::Fault, Group::Page];
 
 /// Threads whose events are recorded.
 pub struct Traced {
-    timers: Recorder,
+    machine: Recorder,
     /// Behind a lock: whoever watches has a shared reference.
     watched: Mutex<Option<Recorder>>,
     cpus: CpuSet,
     children: bool,
+    groups: Vec<Group>,
     /// Events that are not older than the last round.
     later: Vec<Event>,
     lost: u64,
 }
 
 impl Traced {
-    /// The groups of events that it hands over; switches are those of the watched threads.
-    pub const GROUPS: [Group; 3] = [Group::Sched, Group::Syscall, Group::Hrtimer];
-
     /// Starts on all these CPUs; nothing is watched yet. `children`: what watched processes start
     /// is watched too.
     pub fn start(cpus: &CpuSet, children: bool) -> Result<Traced, StartError> {
-        let timers = Recorder::start(Request {
+        let machine = Recorder::start(Request {
             buffer: BUFFER,
             backend: Backend::Tracefs,
-            ..Request::new(&[Group::Hrtimer], cpus.clone())
+            ..Request::new(&OF_ALL, cpus.clone())
         })?;
+        let mut groups = machine.recorded().groups;
+        groups.extend(OF_WATCHED.into_iter().filter(|group| has(*group)));
+        let (scheduler, calls) = (Group::Sched, Group::Syscall);
+        if !groups.contains(&scheduler) || !groups.contains(&calls) {
+            return Err(StartError::Backend {
+                backend: "tracefs",
+                why: "the kernel has no events of system calls or of the scheduler".to_owned(),
+                remedy: Some("use a kernel with CONFIG_FTRACE_SYSCALLS=y".to_owned()),
+            });
+        }
         Ok(Traced {
-            timers,
+            machine,
             watched: Mutex::new(None),
             cpus: cpus.clone(),
             children,
+            groups,
             later: Vec::new(),
             lost: 0,
         })
     }
 
-    /// What is not measured in this way.
-    pub fn finding(why: &StartError) -> Finding {
-        let message = format!(
-            "cycles are measured through tracefs, without BPF ({why}): releases, wake-up latency, \
-             response, execution and period are whole, but who delayed a wake-up, interrupts \
-             within a cycle, holders of locks, page faults and user stacks are not known, and that \
-             time is not attributed"
-        );
-        Finding::new("cycles-without-bpf", Severity::Warning, "attach", message).remedy(
-            "run as root, or with CAP_BPF and CAP_PERFMON, on a kernel with \
-             CONFIG_DEBUG_INFO_BTF=y",
-        )
+    /// The groups of events that it hands over: system calls, page faults and reclaim of the
+    /// watched threads, all others of the whole machine.
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
     }
 
     /// Watches these threads, or all of a process.
@@ -72,22 +78,15 @@ impl Traced {
         match &mut *watched {
             Some(recorder) => recorder.follow(pid, whole),
             None => {
+                let wanted = OF_WATCHED.into_iter().filter(|group| self.groups.contains(group));
                 let recorder = Recorder::start(Request {
                     buffer: BUFFER,
                     backend: Backend::Tracefs,
                     pids: vec![pid],
                     follow_children: self.children,
                     threads_alone: !whole,
-                    ..Request::new(&GROUPS, self.cpus.clone())
+                    ..Request::new(&wanted.collect::<Vec<_>>(), self.cpus.clone())
                 })?;
-                if !GROUPS.iter().all(|group| recorder.recorded().groups.contains(group)) {
-                    let why = "the kernel has no events of system calls or of the scheduler";
-                    return Err(StartError::Backend {
-                        backend: "tracefs",
-                        why: why.to_owned(),
-                        remedy: Some("use a kernel with CONFIG_FTRACE_SYSCALLS=y".to_owned()),
-                    });
-                }
                 *watched = Some(recorder);
                 Ok(())
             }
@@ -99,7 +98,7 @@ impl Traced {
         let until = clock::monotonic();
         let mut events = std::mem::take(&mut self.later);
         let mut read = |_: u16, bytes: &[u8]| events.extend(decode(bytes).flatten());
-        self.timers.drain(&mut read);
+        self.machine.drain(&mut read);
         if let Some(recorder) = self.watched.get_mut().unwrap_or_else(PoisonError::into_inner) {
             recorder.drain(&mut read);
         }
@@ -117,4 +116,11 @@ impl Traced {
     pub fn lost(&self) -> u64 {
         self.lost
     }
+}
+
+/// Whether the kernel has any tracepoint of a group.
+fn has(group: Group) -> bool {
+    let Ok(tracefs) = Tracefs::open() else { return false };
+    let mut all = tracepoints::of_groups(std::slice::from_ref(&group));
+    all.any(|tracepoint| tracefs.format(tracepoint.system, tracepoint.name).is_ok())
 }

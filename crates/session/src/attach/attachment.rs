@@ -1,5 +1,6 @@
 //! A program that is measured: from attaching to its last cycle.
 
+use super::explaining::Explaining;
 use super::metrics;
 use super::options::{Options, PHASE, begun_phase};
 use super::watcher::{Attached, Watcher};
@@ -13,13 +14,15 @@ use crate::engine::{
 use crate::exit::Failure;
 use crate::flight::Flight;
 use crate::interrupts::Interrupts;
+use crate::recording::{Done, Recording};
 use crate::request;
 use crate::run::calibration::{self, Recorders, Setup};
 use crate::run::mapping;
 use crate::unfinished::Unfinished;
 use crate::violation::ViolationHook;
 use punctual_bundle::{BundleWriter, Calibration, Outcome, PhaseMeta};
-use punctual_core::{CpuSet, Fact, Finding, MonotonicNs, Nanos};
+use punctual_core::event::Recorded;
+use punctual_core::{Fact, Finding, MonotonicNs, Nanos};
 use punctual_host::cpu_time::CpuTimes;
 use punctual_host::environment;
 use punctual_host::files::Root;
@@ -42,6 +45,9 @@ pub struct Attachment {
     pub(super) cycles: Cycles,
     pub(super) command: Option<Command>,
     flight: Option<Flight>,
+    /// Where the flight recorder cannot be had.
+    recording: Option<Recording>,
+    pub(super) recorded: Option<Recorded>,
     /// How many series the flight recorder watches.
     watched: usize,
     times: Option<CpuTimes>,
@@ -81,8 +87,10 @@ impl Attachment {
         let calibration = calibration.map_or_else(Fact::Unavailable, Fact::Known);
         writer.set_calibration(calibration).map_err(Failure::failed)?;
         let cycles = Cycles::start(std::mem::take(&mut options.cycles), environment.clone())?;
-        let fly = || Flight::start(directory, &plan(), request::online_cpus()?, &CpuSet::new());
-        let flight = options.explain.then(fly).transpose()?;
+        let explaining = match options.explain {
+            true => Explaining::start(directory, &plan(), &cycles)?,
+            false => Explaining::default(),
+        };
         let command = options.on_violation.clone();
         Ok(Attachment {
             hook: command.map(|command| ViolationHook::new(command, directory)),
@@ -90,11 +98,13 @@ impl Attachment {
             options,
             writer,
             phase,
-            findings: Vec::new(),
+            findings: explaining.finding.into_iter().collect(),
             unwritten: Vec::new(),
             cycles,
             command: None,
-            flight,
+            flight: explaining.flight,
+            recording: explaining.recording,
+            recorded: None,
             watched: 0,
             times: CpuTimes::read(&Root::system()).ok(),
             series: 0,
@@ -178,6 +188,15 @@ impl Attachment {
             self.cycles.explain(&flight, &mut self.watched);
             flight.settle();
             self.findings.extend(flight.stop());
+        }
+        match self.recording.take().map(Recording::stop) {
+            Some(Ok(Done { recorded, trouble })) => {
+                self.findings.extend(recorded.findings.iter().cloned());
+                self.unwritten.extend(trouble);
+                self.recorded = Some(recorded);
+            }
+            Some(Err(why)) => self.unwritten.push(why.render(false)),
+            None => {}
         }
         self.look_for_violations(true);
         self.findings.extend(self.hook.take().and_then(ViolationHook::finish));

@@ -44,7 +44,8 @@ pub fn end(mut attachment: Attachment, outcome: Outcome) -> Finished {
     let ran = attachment.phase.duration.filter(|_| attachment.command.is_some());
     let none = attachment.cycles.nothing_found(ran);
     let command = attachment.command.take().and_then(Command::ended);
-    let Attachment { mut writer, phase, cycles, findings, mut unwritten, .. } = attachment;
+    let Attachment { mut writer, phase, cycles, findings, recorded, mut unwritten, .. } =
+        attachment;
     let cost = cycles.cost();
     writer.set_command(command);
     unwritten.extend(cycles.unwritten());
@@ -54,7 +55,8 @@ pub fn end(mut attachment: Attachment, outcome: Outcome) -> Finished {
         None => outcome,
     };
     let views = [view(&phase, &cycles)];
-    let measured = Measured { phases: &views, found: &findings, recorded: None, unwritten };
+    let recorded = recorded.as_ref();
+    let measured = Measured { phases: &views, found: &findings, recorded, unwritten };
     let Ended { summary, trouble, .. } = end::end(writer, outcome, measured);
     let code = summary.verdict.exit_code(command);
     let described = cycles.threads().filter_map(Thread::describe);

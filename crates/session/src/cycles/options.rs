@@ -2,6 +2,7 @@
 
 use punctual_core::cycle::CycleKind;
 use punctual_core::{Nanos, SeriesRequirement};
+use punctual_record::Backend;
 use std::collections::BTreeMap;
 
 /// What is asked of the cycles of a program.
@@ -9,6 +10,9 @@ use std::collections::BTreeMap;
 pub struct CycleOptions {
     /// The phase that its series are in.
     pub phase: String,
+    /// By what its threads are watched: [`Backend::Auto`], or one of [`Backend::Btf`] and
+    /// [`Backend::Tracefs`] alone.
+    pub backend: Backend,
     /// Only threads of this name.
     pub thread: Option<String>,
     /// What releases a cycle.

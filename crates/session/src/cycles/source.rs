@@ -2,6 +2,7 @@
 //! be or were not, events.
 
 mod events;
+mod without_bpf;
 
 pub use events::EventCycles;
 
@@ -12,8 +13,8 @@ use punctual_analyze::gaps::Gaps;
 use punctual_bundle::meta::UNKNOWN_SCHEDULING;
 use punctual_core::cycle::{Cycle, Moment, WaitingCall};
 use punctual_core::{CpuSet, Fact, Finding, MonotonicNs};
-use punctual_record::StartError;
 use punctual_record::attach::{AttachCost, Attacher, Traced};
+use punctual_record::{Backend, StartError};
 use punctual_sys::{attributes, clock};
 use std::collections::BTreeSet;
 
@@ -43,26 +44,41 @@ enum Source {
 }
 
 impl CycleRecorder {
-    /// The error is that of the programs in the kernel, where nothing else works either.
-    pub fn start(cpus: &CpuSet, children: bool) -> Result<CycleRecorder, StartError> {
-        let why = match Attacher::start(cpus, children) {
+    /// By programs in the kernel, or where these are refused, by events through tracefs;
+    /// [`Backend::Btf`] and [`Backend::Tracefs`] are one of the two alone.
+    pub fn start(
+        cpus: &CpuSet,
+        children: bool,
+        backend: Backend,
+    ) -> Result<CycleRecorder, StartError> {
+        if backend == Backend::Tracefs {
+            return CycleRecorder::by_events(cpus, children, None);
+        }
+        match Attacher::start(cpus, children) {
             Ok(attacher) => {
                 let findings = attacher.findings.clone();
-                return Ok(CycleRecorder { source: Source::Bpf(Box::new(attacher)), findings });
+                Ok(CycleRecorder { source: Source::Bpf(Box::new(attacher)), findings })
             }
-            Err(why) => why,
-        };
-        match Traced::start(cpus, children) {
-            Ok(traced) => {
-                let findings = vec![Traced::finding(&why)];
-                let shown = Shown::of(&Traced::GROUPS, true);
-                let calls = Calls::of(&punctual_record::syscall_names());
-                let stream = Stream::new(calls, shown, Gaps::default());
-                let cycles = EventCycles::new(stream, None);
-                Ok(CycleRecorder { source: Source::Tracefs(Box::new(traced), cycles), findings })
-            }
-            Err(neither) => Err(StartError::None(vec![why, neither])),
+            Err(why) if backend == Backend::Btf => Err(why),
+            Err(why) => match CycleRecorder::by_events(cpus, children, Some(&why)) {
+                Ok(recorder) => Ok(recorder),
+                Err(neither) => Err(StartError::None(vec![why, neither])),
+            },
         }
+    }
+
+    /// `refused`: why there are no programs in the kernel, where they were tried.
+    fn by_events(
+        cpus: &CpuSet,
+        children: bool,
+        refused: Option<&StartError>,
+    ) -> Result<CycleRecorder, StartError> {
+        let traced = Traced::start(cpus, children)?;
+        let findings = vec![without_bpf::finding(traced.groups(), refused)];
+        let shown = Shown::of(traced.groups(), false);
+        let calls = Calls::of(&punctual_record::syscall_names());
+        let cycles = EventCycles::new(Stream::new(calls, shown, Gaps::default()), None);
+        Ok(CycleRecorder { source: Source::Tracefs(Box::new(traced), cycles), findings })
     }
 
     /// Of events that [`CycleRecorder::feed`] takes.
@@ -111,6 +127,11 @@ impl CycleRecorder {
     /// Whether the threads are those of this machine, now.
     pub fn is_live(&self) -> bool {
         !matches!(self.source, Source::Recording(_))
+    }
+
+    /// Whether cycles come about by events that tracefs records meanwhile.
+    pub fn is_traced(&self) -> bool {
+        matches!(self.source, Source::Tracefs(..))
     }
 
     /// The name of a thread.

@@ -17,6 +17,7 @@ use punctual_host::environment::Environment;
 use punctual_measure::load::{Event, Guarded, LoadSpec};
 use punctual_plan::kinds::ProgramPlan;
 use punctual_plan::{Length, MeasurePlan};
+use punctual_record::Backend;
 use punctual_sys::{children, clock};
 use std::time::Duration;
 
@@ -85,6 +86,7 @@ impl ProgramRun {
         details.insert("measure".to_owned(), measure.name.clone());
         let options = CycleOptions {
             phase: phase.to_owned(),
+            backend: Backend::Auto,
             thread: program.thread.clone(),
             kind: program.cycle,
             deadline: measure.deadline,

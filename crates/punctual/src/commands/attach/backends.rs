@@ -1,0 +1,19 @@
+//! The words of `--backend`: those of `trace` of which cycles can be made.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use punctual_record::Backend;
+
+const BACKENDS: [(&str, Backend, &str); 3] = [
+    ("auto", Backend::Auto, "BPF programs, or where these cannot be had, tracefs"),
+    ("btf", Backend::Btf, "BPF programs alone, which know the kernel's types (BTF)"),
+    ("tracefs", Backend::Tracefs, "the kernel's own trace buffers (docs/attach.md: Without BPF)"),
+];
+
+/// For the option.
+pub fn parser() -> impl TypedValueParser<Value = Backend> {
+    let values = BACKENDS.iter().map(|(word, _, help)| PossibleValue::new(*word).help(*help));
+    PossibleValuesParser::new(values).map(|word| {
+        let known = BACKENDS.iter().find(|(other, _, _)| *other == word);
+        known.map_or(Backend::Auto, |(_, backend, _)| *backend)
+    })
+}

@@ -1,0 +1,58 @@
+//! What is lost where cycles come about by events, and not by programs in the kernel.
+
+use punctual_analyze::cycles::stream::missing;
+use punctual_core::event::Group;
+use punctual_core::{Finding, Severity};
+use punctual_record::StartError;
+
+/// What no event shows.
+const LOST: &str = "holders of locks are known by who woke alone; the time of page faults that do \
+                    not sleep is the thread's own; steal, user stacks and SCHED_DEADLINE periods \
+                    are not known";
+
+/// With the groups that are recorded; `refused`: why there are no programs in the kernel, where
+/// they were tried.
+pub fn finding(groups: &[Group], refused: Option<&StartError>) -> Finding {
+    let not_recorded: String = missing(groups)
+        .map(|(group, what)| format!("; no {} events: {what}", group.word()))
+        .collect();
+    let lost = format!("{LOST}{not_recorded}");
+    let Some(refused) = refused else {
+        let message = format!("cycles are measured through tracefs, as requested: {lost}");
+        return Finding::new("cycles-without-bpf", Severity::Note, "attach", message);
+    };
+    let message = format!("cycles are measured through tracefs, without BPF ({refused}): {lost}");
+    Finding::new("cycles-without-bpf", Severity::Warning, "attach", message).remedy(
+        "run as root, or with CAP_BPF and CAP_PERFMON, on a kernel with CONFIG_DEBUG_INFO_BTF=y",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_recorded_is_named_and_what_is_requested_is_no_warning() {
+        let all = [
+            Group::Sched,
+            Group::Irq,
+            Group::Softirq,
+            Group::Hrtimer,
+            Group::Syscall,
+            Group::Fault,
+            Group::Block,
+        ];
+        let requested = finding(&all, None);
+        assert_eq!(requested.severity, Severity::Note);
+        assert!(!requested.message.contains("events:"), "{}", requested.message);
+        let refused = StartError::Request("no BTF".to_owned());
+        let fallen_back = finding(&all[..5], Some(&refused));
+        assert_eq!(fallen_back.severity, Severity::Warning);
+        let said = &fallen_back.message;
+        assert!(
+            said.contains("(no BTF)") && said.contains("no fault events: page faults"),
+            "{said}"
+        );
+        assert!(said.contains("no block events"), "{said}");
+    }
+}
