@@ -5,7 +5,9 @@ mod kind;
 mod moment;
 mod series_kind;
 
-pub use calls::{CallClass, CallSet, DescriptorSet, FILE_CALLS, MARKED, WAITING_CALLS};
+pub use calls::{
+    CallClass, CallSet, DescriptorSet, FILE_CALLS, MARKED, POLLS, WAITING_CALLS, has_timed_out,
+};
 pub use kind::CycleKind;
 pub use moment::{Moment, MomentKind};
 pub use series_kind::SeriesKind;

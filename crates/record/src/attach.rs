@@ -30,7 +30,7 @@ use crate::translate::NR_FUTEX;
 use crate::wire::layout::{self as wire, Selection};
 use aya_obj::btf::Btf;
 use punctual_core::cycle::{
-    CallClass, Cycle, FILE_CALLS, MARKED, Moment, WAITING_CALLS, WaitingCall, WokenBy,
+    CallClass, Cycle, FILE_CALLS, MARKED, Moment, POLLS, WAITING_CALLS, WaitingCall, WokenBy,
 };
 use punctual_core::{CpuSet, Finding, Severity};
 use record::Moments;
@@ -43,10 +43,6 @@ const BACKEND: &str = "BPF (BTF tracepoints)";
 const BUFFER: usize = 4 << 20;
 /// Threads that are looked at at once: the kernel keeps a table of so many in one piece.
 pub const THREADS: u32 = 2048;
-
-/// Calls that return 0 at their timeout.
-const POLLS: [&str; 7] =
-    ["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2"];
 
 /// What runs when the period of a SCHED_DEADLINE thread begins, and when timerfds, POSIX timers and
 /// interval timers expire.

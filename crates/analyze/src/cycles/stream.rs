@@ -597,7 +597,13 @@ impl Stream {
                 self.ended(ended, take);
             }
         }
-        self.with(tid, |thread| thread.has_returned(call, entered, at));
+        let timed_out = self.calls.timed_out(call, result);
+        self.with(tid, |thread| {
+            if timed_out && thread.slept {
+                thread.in_call.rename(MainPart::Waiting, MainPart::Timeout);
+            }
+            thread.has_returned(call, entered, at);
+        });
     }
 }
 

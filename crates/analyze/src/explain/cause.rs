@@ -135,6 +135,11 @@ pub enum Cause {
         /// The task that woke it; `None`: an interrupt, or unknown.
         woken_by: Option<Tid>,
     },
+    /// What it waited for did not come in time.
+    Timeout {
+        /// The system call that returned so.
+        call: u32,
+    },
     /// It was stopped: by a signal, a debugger or the freezer.
     Stopped {
         /// The task that let it go on; `None`: not known.
@@ -170,6 +175,7 @@ impl Cause {
             Cause::PageFault => CauseKind::PageFault,
             Cause::Reclaim => CauseKind::Reclaim,
             Cause::Waiting { .. } => CauseKind::Waiting,
+            Cause::Timeout { .. } => CauseKind::Timeout,
             Cause::Stopped { .. } => CauseKind::Stopped,
             Cause::OwnExecution { .. } => CauseKind::OwnExecution,
             Cause::Unknown => CauseKind::Unknown,
@@ -220,7 +226,8 @@ impl Cause {
                 names.idle_states.get(&state).cloned().unwrap_or_else(|| format!("state {state}")),
             ),
             Cause::Io { device } => Some(device_name(device, names)),
-            Cause::OwnExecution { mode: Mode::Syscall(number) } => Some(names.syscall(number)),
+            Cause::OwnExecution { mode: Mode::Syscall(number) }
+            | Cause::Timeout { call: number } => Some(names.syscall(number)),
             Cause::OwnExecution { mode: Mode::User } => Some("user mode".to_owned()),
             cause => cause.task().map(|tid| names.task(tid)),
         }

@@ -7,6 +7,7 @@ use super::trace_context::TraceContext;
 use super::wakeups::sender;
 use super::{Budget, Cause, Kind, Mode};
 use crate::threads::{CpuSpan, ThreadState};
+use punctual_core::cycle::has_timed_out;
 use punctual_core::event::{Group, TaskState, Tid};
 use punctual_core::{Event, EventKind, MonotonicNs};
 
@@ -263,14 +264,32 @@ fn waiting(
                 || !by_timer
                 || has_woken(context, timeline, at) =>
         {
-            Judged::anywhere(Cause::Waiting { woken_by })
+            Judged::anywhere(wait(context, timeline, woken_by, at))
         }
         Kind::Timer if doing == ThreadState::Sleeping && cpu != Event::NO_CPU => {
             behind_the_softirq(context, segment, at)
                 .unwrap_or_else(|| before_the_timer(context, cpu, at))
         }
         Kind::Timer if doing == ThreadState::Sleeping => Judged::anywhere(Cause::Unknown),
-        _ => Judged::anywhere(Cause::Waiting { woken_by }),
+        _ => Judged::anywhere(wait(context, timeline, woken_by, at)),
+    }
+}
+
+/// A wait for something that came, or did not come in time.
+fn wait(
+    context: &TraceContext,
+    timeline: &ThreadTimeline,
+    woken_by: Option<Tid>,
+    at: MonotonicNs,
+) -> Cause {
+    let place = timeline.wake_after(at).and_then(|wake| timeline.return_after(wake.at));
+    match place.map(|place| context.events[place as usize].what) {
+        Some(EventKind::SyscallExit { number, result })
+            if has_timed_out(result, context.coverage.polls.contains(&number)) =>
+        {
+            Cause::Timeout { call: number }
+        }
+        _ => Cause::Waiting { woken_by },
     }
 }
 

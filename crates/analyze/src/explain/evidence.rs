@@ -42,6 +42,10 @@ pub fn of(
         Cause::Wakeup { .. } | Cause::Waiting { .. } | Cause::Stopped { .. } => {
             own(&timeline.about)
         }
+        Cause::Timeout { .. } => {
+            let returns = timeline.return_after(to).map(|place| place as usize);
+            both(own(&timeline.about), returns.into_iter().collect())
+        }
         Cause::TimerIrqDelay { running, .. }
         | Cause::NonPreemptible { running, .. }
         | Cause::Throttled { running, .. }

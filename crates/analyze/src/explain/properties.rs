@@ -90,6 +90,10 @@ fn proven(cause: Cause, evidence: &[&Event]) -> bool {
         Cause::Reclaim => has(&|event| {
             matches!(event.what, EventKind::ReclaimBegin { .. } | EventKind::ReclaimEnd { .. })
         }),
+        Cause::Timeout { call } => has(&|event| match event.what {
+            EventKind::SyscallExit { number, .. } => number == call,
+            _ => false,
+        }),
         Cause::Steal => has(&|event| matches!(event.what, EventKind::HrtimerExpireEntry { .. })),
         Cause::Wakeup { .. }
         | Cause::Waiting { .. }

@@ -389,6 +389,40 @@ fn only_the_first_wait_is_for_the_timer() {
     assert!(all.contains(&(Cause::Waiting { woken_by: None }, 775)), "{all:?}");
 }
 
+/// A program that its timer woke in time, and that then waits for an answer that does not come.
+#[test]
+fn a_wait_that_ends_by_its_timeout_is_one() {
+    const POLL: u32 = 7;
+    let explained = |number, result| {
+        let mut events = vec![switch(50, 0, (THREAD, OWN), TaskState::Sleeping, (0, LOWER))];
+        events.extend(timer(100, 0, 0));
+        events.extend([
+            switch(120, 0, (0, LOWER), TaskState::Preempted, (THREAD, OWN)),
+            event(122, 0, THREAD, EventKind::SyscallExit { number: 230, result: 0 }),
+            event(125, 0, THREAD, EventKind::SyscallEnter { number, args: [0; 2] }),
+            switch(130, 0, (THREAD, OWN), TaskState::Sleeping, (0, LOWER)),
+        ]);
+        events.extend(timer(900, 0, 0));
+        events.extend([
+            switch(920, 0, (0, LOWER), TaskState::Preempted, (THREAD, OWN)),
+            event(925, 0, THREAD, EventKind::SyscallExit { number, result }),
+        ]);
+        let mut coverage = Coverage::between(MonotonicNs(0), MonotonicNs(1));
+        coverage.polls = [POLL].into();
+        let gaps = Gaps::of(events.iter().copied());
+        let explanation = explain(interval(90, 930, Kind::Timer), &events, &coverage, &gaps);
+        check(&explanation, &events);
+        causes(&explanation).into_iter().find(|(_, span)| *span == 775).map(|(cause, _)| cause)
+    };
+    let waiting = Some(Cause::Waiting { woken_by: None });
+    for (number, result, call) in
+        [(POLL, 0, Some(POLL)), (POLL, 1, None), (45, -11, Some(45)), (45, 0, None)]
+    {
+        let expected = call.map_or(waiting, |call| Some(Cause::Timeout { call }));
+        assert_eq!(explained(number, result), expected, "{number} returned {result}");
+    }
+}
+
 /// Page faults of the task that runs instead hide that it is in user mode: but while it runs nobody
 /// can use up the budget.
 #[test]

@@ -28,6 +28,8 @@ pub struct ThreadTimeline {
     pub fault_events: Vec<u32>,
     /// Its reclaims of memory.
     pub reclaim_events: Vec<u32>,
+    /// The returns of its system calls, and when they were.
+    pub returns: Vec<(MonotonicNs, u32)>,
     /// Its waits for locks, those that began first first: futexes, and locks inside the kernel.
     pub locks: Vec<LockWait>,
     pub reclaims: Vec<(MonotonicNs, MonotonicNs)>,
@@ -68,6 +70,7 @@ impl ThreadTimeline {
             lock_events: Vec::new(),
             fault_events: Vec::new(),
             reclaim_events: Vec::new(),
+            returns: Vec::new(),
             locks: Vec::new(),
             reclaims: Vec::new(),
             faults: Vec::new(),
@@ -148,6 +151,9 @@ impl ThreadTimeline {
             Some(Group::Sched) => self.schedules(place, event, open),
             Some(Group::Futex | Group::Lock) => self.locks(place, event, open),
             Some(Group::Fault | Group::Page) => self.needs_memory(place, event, open),
+            Some(Group::Syscall) if matches!(event.what, EventKind::SyscallExit { .. }) => {
+                self.returns.push((event.at, place));
+            }
             _ => {}
         }
     }
@@ -219,6 +225,12 @@ impl ThreadTimeline {
     /// The wake-up that ends a wait which goes on at this instant.
     pub fn wake_after(&self, at: MonotonicNs) -> Option<&WakeMark> {
         self.wakes.get(self.wakes.partition_point(|wake| wake.at < at))
+    }
+
+    /// The return of the system call that it is in at this instant.
+    pub fn return_after(&self, at: MonotonicNs) -> Option<u32> {
+        let next = self.returns.partition_point(|(when, _)| *when < at);
+        self.returns.get(next).map(|(_, place)| *place)
     }
 
     /// On which CPU it is put on a runqueue next.

@@ -4,9 +4,10 @@ use super::cpus::Cpus;
 use super::states::{Threads, Was};
 use super::*;
 use crate::gaps::{Gaps, Scope};
+use punctual_core::cycle::POLLS;
 use punctual_core::event::{Group, Recorded, TaskName};
 use punctual_core::{Event, EventKind, Names};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// What of time and threads a recording covers.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct Coverage {
     pub groups: Option<Vec<Group>>,
     /// The exit latency that each idle state declares.
     pub idle_latencies: BTreeMap<u32, Nanos>,
+    /// The system calls that return 0 at their timeout.
+    pub polls: BTreeSet<u32>,
     /// By how much the steal clock of the CPU of interest grew, where it was read.
     pub steal: Option<Nanos>,
 }
@@ -37,6 +40,7 @@ impl Coverage {
             threads: None,
             groups: None,
             idle_latencies: BTreeMap::new(),
+            polls: BTreeSet::new(),
             steal: None,
         }
     }
@@ -52,11 +56,13 @@ impl Coverage {
         let tids =
             names.tasks.iter().filter(|(tid, task)| requested(**tid, task)).map(|(tid, _)| *tid);
         let limited = !pids.is_empty() || !comms.is_empty();
+        let polls = names.syscalls.iter().filter(|(_, name)| is_poll(name));
         Coverage {
             states: recorded.covers(Group::Sched),
             threads: limited.then(|| tids.collect()),
             groups: Some(recorded.groups.clone()),
             idle_latencies: names.idle_latencies.clone(),
+            polls: polls.map(|(number, _)| *number).collect(),
             ..Coverage::between(recorded.began, recorded.ended)
         }
     }
@@ -64,6 +70,10 @@ impl Coverage {
     fn follows(&self, tid: Tid) -> bool {
         self.threads.as_ref().is_none_or(|threads| threads.contains(&tid))
     }
+}
+
+fn is_poll(name: &str) -> bool {
+    POLLS.contains(&name.strip_suffix("_time64").unwrap_or(name))
 }
 
 /// What did not fit together.

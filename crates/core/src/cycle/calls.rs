@@ -123,6 +123,19 @@ pub const WAITING_CALLS: [&str; 36] = [
     "pread64",
 ];
 
+/// Calls that return 0 at their timeout.
+pub const POLLS: [&str; 7] =
+    ["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2"];
+
+/// ETIMEDOUT and EAGAIN of errno(3), as calls return them: the latter at SO_RCVTIMEO of socket(7).
+const TIMEOUTS: [i64; 2] = [-110, -11];
+
+/// Whether a call that slept returns this because what it waited for did not come in time;
+/// `polls`: it is one of [`POLLS`].
+pub fn has_timed_out(result: i64, polls: bool) -> bool {
+    TIMEOUTS.contains(&result) || polls && result == 0
+}
+
 /// Calls whose uninterruptible sleep is I/O.
 pub const FILE_CALLS: [&str; 22] = [
     "fsync",

@@ -267,7 +267,10 @@ pub fn look(cause: Cause) -> Look {
         Cause::Lock { .. } => 8,
         Cause::Inversion { .. } => 12,
         Cause::Io { .. } | Cause::PageFault | Cause::Reclaim => 9,
-        Cause::Waiting { .. } | Cause::Stopped { .. } | Cause::OwnExecution { .. } => 10,
+        Cause::Waiting { .. }
+        | Cause::Timeout { .. }
+        | Cause::Stopped { .. }
+        | Cause::OwnExecution { .. } => 10,
         Cause::Unknown => 11,
     })
 }

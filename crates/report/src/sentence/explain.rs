@@ -345,6 +345,10 @@ impl Describer<'_> {
             Cause::Waiting { woken_by: None } => {
                 "it waited for something that was not recorded".to_owned()
             }
+            Cause::Timeout { call } => format!(
+                "what it waited for did not come in time: {}() returned at its timeout",
+                plain(&self.names.syscall(call))
+            ),
             Cause::Stopped { continued_by: Some(by) } => {
                 format!("it was stopped until {} let it go on", task(by))
             }

@@ -2,7 +2,9 @@
 
 use crate::cycles::CallNames;
 use punctual_core::MainPart;
-use punctual_core::cycle::{CallClass, FILE_CALLS, MARKED, WAITING_CALLS, WaitingCall};
+use punctual_core::cycle::{
+    CallClass, FILE_CALLS, MARKED, POLLS, WAITING_CALLS, WaitingCall, has_timed_out,
+};
 use punctual_core::event::TaskState;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,6 +17,7 @@ const WAIT_BITSET: u16 = 9;
 pub struct Calls {
     waits: BTreeSet<u32>,
     files: BTreeSet<u32>,
+    polls: BTreeSet<u32>,
     futexes: BTreeSet<u32>,
     futex_waits: BTreeSet<u32>,
     clock_nanosleep: BTreeSet<u32>,
@@ -35,6 +38,7 @@ impl Calls {
         Calls {
             waits: set(&WAITING_CALLS),
             files: set(&FILE_CALLS),
+            polls: set(&POLLS),
             futexes: set(&["futex"]),
             futex_waits: set(&["futex_wait", "futex_waitv"]),
             clock_nanosleep: set(&["clock_nanosleep"]),
@@ -60,6 +64,11 @@ impl Calls {
 
     pub(super) fn is_sleep(&self, call: WaitingCall) -> bool {
         self.clock_nanosleep.contains(&call.number)
+    }
+
+    /// Whether a call that slept returns this because nothing came in time.
+    pub(super) fn timed_out(&self, call: WaitingCall, result: i64) -> bool {
+        has_timed_out(result, self.polls.contains(&call.number))
     }
 
     pub(super) fn mark(&self, number: u32) -> Option<(usize, CallClass)> {

@@ -7,6 +7,7 @@ const READ: u32 = 0;
 const WRITE: u32 = 1;
 const FSYNC: u32 = 74;
 const FUTEX: u32 = 202;
+const POLL: u32 = 7;
 const TIMER: u64 = 0xaaaa;
 const THREAD: u32 = 7;
 const OTHER: u32 = 9;
@@ -32,6 +33,7 @@ impl Run {
             (FSYNC, "fsync"),
             (FUTEX, "futex"),
             (WRITE, "write"),
+            (POLL, "poll"),
         ];
         let names = names.map(|(number, name)| (number, name.to_owned())).into();
         let shown = Shown::of(groups, some_threads);
@@ -179,6 +181,33 @@ fn what_is_not_selected_is_part_of_the_cycle() {
     run.stream.select(THREAD, None);
     run.sleep(2_100, 3_000, 10).sleep(3_100, 4_000, 10);
     assert_eq!(run.cycles.len(), 1);
+}
+
+#[test]
+fn a_wait_that_ends_by_its_timeout_is_one() {
+    const BITSET: u64 = 9;
+    // What the call returns, and how much of its wait is a timeout's and how much another's.
+    let calls = [
+        (FUTEX, -110, 79, 0),
+        (FUTEX, 0, 0, 79),
+        (READ, -11, 79, 0),
+        (READ, 1, 0, 79),
+        (POLL, 0, 79, 0),
+        (POLL, 1, 0, 79),
+        (READ, 0, 0, 79),
+    ];
+    for (number, result, timeout, waiting) in calls {
+        let mut run = Run::new();
+        run.sleep(0, 1_000, 10);
+        let call = WaitingCall { number: NANOSLEEP, operation: 1, argument: 1 };
+        run.stream.select(THREAD, Some((call, false)));
+        run.enter(1_020, number, [3, BITSET]).leave(1_021, TaskState::Sleeping, 120);
+        run.wake(1_100, OTHER).arrive(1_101).exit(1_102, number, result).sleep(1_200, 2_000, 10);
+        let [cycle] = run.cycles[..] else { panic!("{:?}", run.cycles) };
+        let part = |part| us(cycle.split().of(part));
+        let parts = (part(MainPart::Timeout), part(MainPart::Waiting));
+        assert_eq!(parts, (timeout, waiting), "{number} returned {result}");
+    }
 }
 
 #[test]
