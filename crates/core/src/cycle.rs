@@ -69,6 +69,24 @@ impl std::fmt::Display for TaskName {
     }
 }
 
+/// A bit of the ids of tasks outside of the PID namespace that a program is measured in: they have
+/// no id there, and the rest of it is the one of the initial namespace.
+pub const OUTSIDE: u32 = 1 << 31;
+
+/// The id that a task has here; `None`: it is outside of this PID namespace.
+pub fn id_here(tid: u32) -> Option<u32> {
+    (tid & OUTSIDE == 0).then_some(tid)
+}
+
+/// `name-4711`; of a task outside of this PID namespace, whose id is nobody's here, its name.
+pub fn task_label(name: TaskName, tid: u32) -> String {
+    match id_here(tid) {
+        Some(tid) => format!("{name}-{tid}"),
+        None if name == TaskName::default() => "a task outside of the container".to_owned(),
+        None => format!("{name} (outside of the container)"),
+    }
+}
+
 /// Another task, and how long a cycle waited for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Culprit {
@@ -299,4 +317,19 @@ impl Cycle {
 fn longer(a: Option<(u32, Nanos)>, b: Option<(u32, Nanos)>) -> Option<(u32, Nanos)> {
     let time = |call: Option<(u32, Nanos)>| call.map_or(Nanos::ZERO, |(_, time)| time);
     if time(b) > time(a) { b } else { a }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_outside_has_a_name_and_no_id() {
+        let name = TaskName(*b"hog\0\0\0\0\0\0\0\0\0\0\0\0\0");
+        assert_eq!((id_here(7), id_here(7 | OUTSIDE)), (Some(7), None));
+        assert_eq!(task_label(name, 7), "hog-7");
+        assert_eq!(task_label(name, 7 | OUTSIDE), "hog (outside of the container)");
+        let nobody = task_label(TaskName::default(), 7 | OUTSIDE);
+        assert_eq!(nobody, "a task outside of the container");
+    }
 }

@@ -302,8 +302,9 @@ fn can_unshare() -> bool {
 fn within_a_container_it_is_refused() {
     let Some(place) = compiled().filter(|_| can_unshare()) else { return };
     // Whatever needs the ids of threads: no event would be theirs, or those of strangers.
-    let refused: [&[&str]; 4] = [
-        &["attach", "--", "./periodic", "absolute", CYCLES],
+    let refused: [&[&str]; 5] = [
+        &["attach", "--backend", "tracefs", "--", "./periodic", "absolute", CYCLES],
+        &["attach", "--explain", "--", "./periodic", "absolute", CYCLES],
         &["trace", "--pid", "1", "--duration", "100ms"],
         &["probe", "libc:malloc", "--", "true"],
         &["measure", "timer", "--explain", "--duration", "100ms"],
@@ -315,6 +316,25 @@ fn within_a_container_it_is_refused() {
         assert_eq!(output.status.code(), Some(2), "{words:?}: {}", text(&output));
         assert!(text(&output).contains("runs in a PID namespace"), "{}", text(&output));
     }
+}
+
+#[test]
+fn within_a_container_its_own_programs_are_measured() {
+    let Some(place) = compiled().filter(|_| can_unshare()) else { return };
+    let mut command = Command::new(UNSHARE[0]);
+    command.args(&UNSHARE[1..]).arg(env!("CARGO_BIN_EXE_punctual"));
+    command.args(["attach", "--output", "bundle", "--", "./periodic", "absolute", CYCLES, "0"]);
+    let output = command.current_dir(place.path()).output().unwrap();
+    if text(&output).contains("BPF") && output.status.code() == Some(2) {
+        println!("SKIPPED: attaching needs BPF: {}", text(&output));
+        return;
+    }
+    assert_eq!(output.status.code(), OWN, "{}", text(&output));
+    let summary = place.summary();
+    assert_kind(&summary, "absolute", true);
+    let measured = &summary["phases"][0]["measures"];
+    let series = measured.to_string();
+    assert!(!series.contains("-2147"), "an id of outside: {series}");
 }
 
 /// futex_wait(2) and futex_waitv(2) for the value of a taken lock, the owner of which is not known.

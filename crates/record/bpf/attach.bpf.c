@@ -12,8 +12,7 @@
 /* One by one the values lie where the kernel's own memory does, of which the processor needs few
  * translations: a third less for a wake-up. */
 #define THREADS_FLAGS BPF_F_NO_PREALLOC
-#include "kernel.h"
-#include "wire.h"
+#include "ids.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct timerqueue_node___expires {
@@ -695,7 +694,7 @@ PROGRAM(attach_hrtimer_start)
 
 	if (likely(!is_release_timer(timer->function)))
 		return 0;
-	tid = bpf_get_current_pid_tgid();
+	tid = own_id();
 	t = attached_of(tid);
 	cpu = t ? cpu_here() : 0;
 	/* A handler may start it, whomever it has interrupted. */
@@ -949,7 +948,7 @@ NOINLINE int begin_moment(void *ctx, struct attached *t, struct task_struct *nex
 	m->kind = kind;
 	m->within = t->within;
 	m->call = t->call;
-	m->next = next->pid;
+	m->next = id_of(next);
 	bpf_probe_read_kernel(m->next_comm, sizeof(m->next_comm), &next->comm);
 	m->stack = user_stack(ctx, t);
 	return 0;
@@ -1058,7 +1057,7 @@ INLINE void set_waker(struct attached *t, struct cpu *here, struct task_struct *
 	u64 soft = here->soft[here->soft_now & 1].since;
 
 	waker->timer = here->expires ? here->timer : 0;
-	waker->tid = bpf_get_current_pid_tgid();
+	waker->tid = own_id();
 	bpf_get_current_comm(waker->comm, sizeof(waker->comm));
 	if (here->expires)
 		waker->by = timer_waker(here, task);
@@ -1234,7 +1233,7 @@ NOINLINE int find_holder(struct attached *t, struct task_struct *task, const str
 			t->holder = words[2];
 		t->holder_by = WIRE_HOLDER_MUTEX;
 	}
-	if (!inside && t->holder == (u32)task->pid)
+	if (!inside && t->holder == id_of(task))
 		t->holder = 0;
 	return 0;
 }
@@ -1441,7 +1440,7 @@ INLINE bool postpone_wake_up(struct attached *t, struct cpu *here, struct task_s
 	u64 place = here->head;
 	struct change *last = &here->changes[(place - 1) & (WIRE_ACCOUNT_CHANGES - 1)];
 	struct change *before = &here->changes[(place - 2) & (WIRE_ACCOUNT_CHANGES - 1)];
-	u32 target = task_cpu(task), tid = task->pid;
+	u32 target = task_cpu(task), tid = id_of(task);
 	struct cpu *there = cpu_of(target);
 
 	if (t->phase != WAITING || t->state != ASLEEP || t->reclaiming || t->faulting ||
@@ -1466,7 +1465,7 @@ INLINE bool postpone_wake_up(struct attached *t, struct cpu *here, struct task_s
 	p->by = timer_waker(here, task);
 	p->stolen = there->stolen;
 	p->unsure = later(now, there->switched);
-	p->waker = bpf_get_current_pid_tgid();
+	p->waker = own_id();
 	if (p->waker)
 		bpf_get_current_comm(p->waker_comm, sizeof(p->waker_comm));
 	here->woken = tid;
@@ -1493,7 +1492,7 @@ INLINE bool postpone_arrival(struct attached *t, struct cpu *cpu, u32 here,
 	p->arrived_stolen = cpu->stolen;
 	p->ran = cpu->running;
 	p->ran_prio = cpu->prio;
-	p->before = prev->pid;
+	p->before = id_of(prev);
 	if (p->before)
 		bpf_probe_read_kernel(p->before_comm, sizeof(p->before_comm), &prev->comm);
 	t->stage = ARRIVAL_POSTPONED;
@@ -1581,7 +1580,7 @@ INLINE void work_out(struct attached *t, u32 tid)
 
 INLINE int waking(struct task_struct *task, bool again)
 {
-	u32 tid = task->pid;
+	u32 tid = id_of(task);
 	struct attached *t = attached_of(tid);
 	struct cpu *here;
 	u64 now;
@@ -1618,7 +1617,7 @@ PROGRAM(attach_wakeup)
 {
 	struct task_struct *task = (void *)ctx[0];
 	struct cpu *here = cpu_here();
-	u32 tid = task->pid;
+	u32 tid = id_of(task);
 
 	if (!here)
 		return 0;
@@ -1636,7 +1635,7 @@ INLINE void waited_for(struct attached *t, struct cpu *cpu, struct task_struct *
 	waited(&t->account, cpu, now);
 	if (unlikely(cpu->stolen != t->stolen))
 		stolen_from_wait(t, cpu->stolen);
-	blame(t, before, betters, prev->pid, &prev->comm);
+	blame(t, before, betters, id_of(prev), &prev->comm);
 }
 
 NOINLINE int other_waits(u32 tid, struct cpu *cpu, struct task_struct *prev, u64 now)
@@ -1656,7 +1655,7 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 {
 	struct task_struct *task = (void *)ctx[1], *next = (void *)ctx[2];
 	struct call *call = &t->leaving;
-	u32 tid = task->pid;
+	u32 tid = id_of(task);
 	bool in_call, cut, again, frozen;
 
 	work_out(t, tid);
@@ -1693,7 +1692,7 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 		t->within = WIRE_PART_PAGE_FAULT;
 	if (t->reclaiming)
 		t->within = WIRE_PART_RECLAIM;
-	t->process = task->tgid;
+	t->process = process_of(task);
 	if (t->within == WIRE_PART_LOCK)
 		find_holder(t, task, call);
 	if (cut && t->phase == WOKEN) {
@@ -1781,7 +1780,7 @@ INLINE void arrives_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 INLINE int switch_of(u64 *ctx, u64 state)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
-	u32 here = bpf_get_smp_processor_id(), from = prev->pid, to = next->pid;
+	u32 here = bpf_get_smp_processor_id(), from = id_of(prev), to = id_of(next);
 	struct cpu *cpu = cpu_of(here);
 	struct attached *t;
 	u64 now;
@@ -1855,7 +1854,7 @@ NOINLINE int begins_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 
 PROGRAM(attach_sys_enter)
 {
-	u64 id = bpf_get_current_pid_tgid();
+	u64 id = own_ids();
 	u32 tid = id, here, number = ctx[1], time32;
 	struct attached *t = attached_here(tid);
 	struct cpu *cpu;
@@ -1893,7 +1892,7 @@ PROGRAM(attach_sys_enter)
 
 PROGRAM(attach_sys_exit)
 {
-	u32 tid = bpf_get_current_pid_tgid(), here;
+	u32 tid = own_id(), here;
 	struct attached *t = attached_here(tid);
 	struct wire_cycle *c;
 	struct call *call;
@@ -2002,14 +2001,14 @@ PROGRAM(attach_sys_exit)
 PROGRAM(attach_moved)
 {
 	struct task_struct *task = (void *)ctx[0];
-	struct attached *t = attached_of(task->pid);
+	struct attached *t = attached_of(id_of(task));
 	struct cpu *cpu;
 
 	if (likely(!t))
 		return 0;
-	work_out(t, task->pid);
+	work_out(t, id_of(task));
 	t->cycle.migrations++;
-	moved(task->pid, ctx[1]);
+	moved(id_of(task), ctx[1]);
 	/* It waits there from now on. */
 	cpu = t->state == READY ? cpu_of(t->account.cpu) : 0;
 	if (cpu) {
@@ -2022,12 +2021,12 @@ PROGRAM(attach_moved)
 /* What a thread does changes. */
 INLINE struct attached *changes(void)
 {
-	struct attached *t = attached_here(bpf_get_current_pid_tgid());
+	struct attached *t = attached_here(own_id());
 	struct cpu *cpu = t ? cpu_here() : 0;
 
 	if (likely(!cpu))
 		return 0;
-	work_out(t, bpf_get_current_pid_tgid());
+	work_out(t, own_id());
 	if (t->state == RUNNING)
 		ran_until(t, cpu, bpf_ktime_get_ns());
 	return t;
@@ -2053,7 +2052,7 @@ PROGRAM(attach_reclaim_ends)
 
 INLINE struct attached *faults(void)
 {
-	struct attached *t = attached_here(bpf_get_current_pid_tgid());
+	struct attached *t = attached_here(own_id());
 
 	if (likely(!t) || *(volatile u64 *)&t->walked)
 		return 0;
@@ -2086,7 +2085,7 @@ PROGRAM(attach_fault_begins)
  * end. */
 PROGRAM(attach_fault_ends)
 {
-	struct attached *t = attached_here(bpf_get_current_pid_tgid());
+	struct attached *t = attached_here(own_id());
 
 	if (likely(!t) || !t->faulting)
 		return 0;
@@ -2108,14 +2107,17 @@ NOINLINE int period_begins(struct cpu *cpu)
 		return 0;
 	/* A number to the verifier, which lets nobody go backwards from a pointer. */
 	task = (void *)(*(volatile u64 *)&cpu->timer - (u64)&none->dl.dl_timer);
-	bpf_probe_read_kernel(&tid, sizeof(tid), &task->pid);
+	if (pid_namespace)
+		tid = inner_id((u64)task);
+	else
+		bpf_probe_read_kernel(&tid, sizeof(tid), &task->pid);
 	t = attached_of(tid);
 	/* The timers of other servers are not in a task. */
 	if (!t || t->state != ASLEEP || t->account.task != (u64)task)
 		return 0;
 	now = bpf_ktime_get_ns();
 	t->waker = (struct waker){ .timer = cpu->timer, .by = WIRE_CYCLE_BY_PERIOD };
-	t->waker.tid = bpf_get_current_pid_tgid();
+	t->waker.tid = own_id();
 	bpf_get_current_comm(t->waker.comm, sizeof(t->waker.comm));
 	wake_up(t, cpu, tid, t->account.cpu, now, cpu->expires);
 	/* From now on it has runtime. */
@@ -2173,8 +2175,8 @@ INLINE void begin_watching(u32 tid)
 PROGRAM(attach_fork)
 {
 	struct task_struct *child = (void *)ctx[1];
-	u64 id = bpf_get_current_pid_tgid();
-	u32 parent = id >> 32, process = child->tgid, one = 1;
+	u64 id = own_ids();
+	u32 parent = id >> 32, process = process_of(child), one = 1;
 
 	if (!bpf_map_lookup_elem(&processes, &parent))
 		return 0;
@@ -2183,7 +2185,7 @@ PROGRAM(attach_fork)
 			return 0;
 		bpf_map_update_elem(&processes, &process, &one, 0);
 	}
-	begin_watching(child->pid);
+	begin_watching(id_of(child));
 	return 0;
 }
 
@@ -2207,12 +2209,12 @@ NOINLINE int runs_another(struct attached *t, u32 tid)
 PROGRAM(attach_exec)
 {
 	struct task_struct *task = (void *)ctx[0];
-	u32 process = task->tgid;
+	u32 process = process_of(task);
 
 	if (bpf_map_lookup_elem(&processes, &process))
-		begin_watching(task->pid);
-	if (attached_of(task->pid))
-		runs_another(attached_of(task->pid), task->pid);
+		begin_watching(id_of(task));
+	if (attached_of(id_of(task)))
+		runs_another(attached_of(id_of(task)), id_of(task));
 	return 0;
 }
 
@@ -2233,7 +2235,7 @@ NOINLINE int ends(struct task_struct *task, u32 tid)
 PROGRAM(attach_exit)
 {
 	struct task_struct *task = (void *)ctx[0];
-	u32 tid = task->pid;
+	u32 tid = id_of(task);
 
 	if (likely(!attached_of(tid)))
 		return 0;

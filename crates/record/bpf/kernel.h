@@ -94,8 +94,19 @@ struct sched_dl_entity {
 	u64 deadline;
 	struct hrtimer dl_timer;
 };
+struct ns_common {
+	u32 inum;
+};
+struct pid_namespace {
+	struct ns_common ns;
+};
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
 struct pid {
 	u32 level;
+	struct upid numbers[1];
 };
 struct task_struct {
 	struct thread_info thread_info;
@@ -104,6 +115,7 @@ struct task_struct {
 	int pid;
 	int tgid;
 	struct pid *thread_pid;
+	struct task_struct *group_leader;
 	int pagefault_disabled;
 	unsigned long jobctl;
 	int on_rq;

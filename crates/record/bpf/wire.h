@@ -386,6 +386,9 @@ struct wire_account_clocks {
 #define WIRE_HOLDER_WAKER 3 /* that thread ended the wait */
 /* Added where its id is that of the PID namespace of the waiting thread. */
 #define WIRE_HOLDER_IN_NAMESPACE 0x80
+/* In the id of a task: it has none in the PID namespace whose ids are used, and this is the one of
+ * the initial namespace. */
+#define WIRE_OUTSIDE 0x80000000
 struct wire_cycle {
 	u64 release;
 	u64 entered; /* the waiting call that the cycle begins with */

@@ -116,6 +116,7 @@ impl Attacher {
         let mut constants = vec![
             ("mask", shape.mask().to_ne_bytes().to_vec()),
             ("children", vec![u8::from(children)]),
+            ("pid_namespace", crate::namespace::inner_number().to_ne_bytes().to_vec()),
             ("waits", set(&WAITING_CALLS)),
             ("files", set(&FILE_CALLS)),
             ("polls", set(&POLLS)),

@@ -3,6 +3,9 @@
 use crate::start_error::StartError;
 use std::path::Path;
 
+/// Every namespace's link begins so.
+const KIND: &str = "pid:[";
+
 /// The initial namespace has this number in every kernel (include/linux/proc_ns.h).
 const INITIAL: &str = "pid:[4026531836]";
 
@@ -13,6 +16,16 @@ const FOREIGN: &str = "punctual runs in a PID namespace, and the kernel's events
 /// Why events of threads cannot be found here by their ids; `None` where they can.
 pub fn foreign_ids() -> Option<&'static str> {
     is_inner(std::fs::read_link("/proc/self/ns/pid").ok().as_deref()).then_some(FOREIGN)
+}
+
+/// The number of the namespace whose ids tasks have here; 0: the initial one.
+pub(crate) fn inner_number() -> u32 {
+    let link = std::fs::read_link("/proc/self/ns/pid").ok();
+    link.filter(|of| is_inner(Some(of))).and_then(|of| number(&of)).unwrap_or(0)
+}
+
+fn number(link: &Path) -> Option<u32> {
+    link.to_str()?.strip_prefix(KIND)?.strip_suffix(']')?.parse().ok()
 }
 
 /// Refuses what would find no events of its threads, or those of others.
@@ -35,5 +48,7 @@ mod tests {
         assert!(is_inner(Some(Path::new("pid:[4026532201]"))));
         assert!(!is_inner(Some(Path::new(INITIAL))));
         assert!(!is_inner(None));
+        assert_eq!(number(Path::new("pid:[4026532201]")), Some(4_026_532_201));
+        assert_eq!(number(Path::new("net:[4026532201]")), None);
     }
 }

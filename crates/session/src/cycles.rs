@@ -44,9 +44,9 @@ use punctual_core::event::Tid;
 use punctual_core::{Clock, Event, Fact, Finding, MonotonicNs, Nanos, SeriesRequirement};
 use punctual_host::environment::Environment;
 use punctual_host::files::Root;
+use punctual_record::Backend;
 use punctual_record::attach::AttachCost;
 use punctual_record::symbols::FunctionNames;
-use punctual_record::{Backend, foreign_ids};
 use recent::Recent;
 use rows::{ThreadRow, TopCulprit};
 use series::SeriesPlace;
@@ -98,11 +98,6 @@ pub struct Drained {
 }
 
 fn attacher(backend: Backend) -> Result<CycleRecorder, Failure> {
-    if let Some(why) = foreign_ids() {
-        return Err(Failure::refused(format!(
-            "the cycles of programs cannot be measured here: {why}"
-        )));
-    }
     let cpus = request::online_cpus()?;
     CycleRecorder::start(&cpus, true, backend).map_err(|why| {
         Failure::refused(format!("the cycles of programs cannot be measured here: {why}"))

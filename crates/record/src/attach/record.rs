@@ -5,9 +5,11 @@ use crate::account::part;
 use crate::wire::layout::{self as wire, Cycle as Wire, Header, Moment as WireMoment};
 use punctual_core::cycle::{
     Awaited, CallSet, Culprit, Cycle, DescriptorSet, LockEvidence, LockHolder, Moment, MomentKind,
-    TaskName, WaitingCall, WokenBy,
+    OUTSIDE, TaskName, WaitingCall, WokenBy,
 };
 use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
+
+const _: () = assert!(wire::OUTSIDE == OUTSIDE as u64);
 
 /// Instants that are kept until they are taken.
 const MOMENTS: usize = 1 << 16;

@@ -1,7 +1,7 @@
 //! What delayed the longest cycles of a thread.
 
 use punctual_analyze::cycles::find_delay;
-use punctual_core::cycle::Cycle;
+use punctual_core::cycle::{Cycle, task_label};
 use punctual_core::{Cell, Column, Split, Table};
 use punctual_report::format;
 use std::cmp::Reverse;
@@ -13,7 +13,7 @@ pub fn table<'c>(longest: impl Iterator<Item = &'c Cycle>, typical: &Split) -> O
         let delay = find_delay(cycle, typical)?;
         let by = delay.by.map(|by| {
             let likely = if by.likely { "likely " } else { "" };
-            format!("{likely}{}-{}", by.name, by.tid)
+            format!("{likely}{}", task_label(by.name, by.tid))
         });
         Some(vec![
             Cell::from(cycle.response_time()),

@@ -1,7 +1,7 @@
 //! Whose locks a thread waited for.
 
 use super::names::comm;
-use punctual_core::cycle::{Cycle, LockEvidence, LockHolder};
+use punctual_core::cycle::{Cycle, LockEvidence, LockHolder, id_here};
 use punctual_core::{Cell, Column, Nanos, Table};
 use punctual_report::format;
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ impl Holders {
         let row = |((tid, evidence), held): &(&(u32, LockEvidence), &Held)| {
             vec![
                 Cell::from(format::plain(&held.name)),
-                Cell::from(u64::from(*tid)),
+                id_here(*tid).map_or(Cell::Nothing, |tid| Cell::from(u64::from(tid))),
                 Cell::from(evidence.words().to_owned()),
                 Cell::from(held.waits),
                 Cell::from(held.total),

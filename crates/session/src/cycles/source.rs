@@ -14,7 +14,7 @@ use punctual_bundle::meta::UNKNOWN_SCHEDULING;
 use punctual_core::cycle::{Cycle, Moment, WaitingCall};
 use punctual_core::{CpuSet, Fact, Finding, MonotonicNs};
 use punctual_record::attach::{AttachCost, Attacher, Traced};
-use punctual_record::{Backend, StartError};
+use punctual_record::{Backend, StartError, foreign_ids};
 use punctual_sys::{attributes, clock};
 use std::collections::BTreeSet;
 
@@ -73,6 +73,14 @@ impl CycleRecorder {
         children: bool,
         refused: Option<&StartError>,
     ) -> Result<CycleRecorder, StartError> {
+        // tracefs has the ids of the initial namespace alone.
+        if let Some(why) = foreign_ids() {
+            return Err(StartError::Backend {
+                backend: "tracefs",
+                why: why.to_owned(),
+                remedy: None,
+            });
+        }
         let traced = Traced::start(cpus, children)?;
         let findings = vec![without_bpf::finding(traced.groups(), refused)];
         let shown = Shown::of(traced.groups(), false);

@@ -20,7 +20,7 @@ use punctual_analyze::cycles::{
 };
 use punctual_bundle::meta::{MeasureMeta, REQUESTED_SCHEDULING};
 use punctual_bundle::{BundleError, SeriesMeta};
-use punctual_core::cycle::{Cycle, CycleKind, SeriesKind, TaskName};
+use punctual_core::cycle::{Cycle, CycleKind, SeriesKind, TaskName, id_here};
 use punctual_core::{
     Cell, Clock, Column, Figure, Finding, MonotonicNs, Nanos, Notes, Sample, Severity, Table,
 };
@@ -449,7 +449,7 @@ impl Thread {
         let row = |(name, delay): &(&TaskName, &Delay)| {
             vec![
                 Cell::from(format::plain(&name.to_string())),
-                Cell::from(u64::from(delay.tid)),
+                id_here(delay.tid).map_or(Cell::Nothing, |tid| Cell::from(u64::from(tid))),
                 Cell::from(delay.cycles),
                 Cell::from(delay.total),
                 Cell::from(delay.longest),

@@ -3,7 +3,7 @@
 
 use super::source::CycleRecorder;
 use punctual_analyze::cycles::CallNames;
-use punctual_core::cycle::{Cycle, Moment, MomentKind};
+use punctual_core::cycle::{Cycle, Moment, MomentKind, task_label};
 use punctual_core::{Cell, Column, Finding, MainPart, MonotonicNs, Nanos, Severity, Table};
 use punctual_record::symbols::{FunctionNames, Mappings, Place};
 use punctual_report::format;
@@ -244,7 +244,7 @@ impl Worst {
         (late.ns() as f64 >= LATE * time.ns() as f64).then(|| {
             let mut row = self.row("wake-up", None, String::new());
             row[2] = Cell::from(late);
-            let by = self.cycle.culprit.map(|by| format!("{}-{}", by.name, by.tid));
+            let by = self.cycle.culprit.map(|by| task_label(by.name, by.tid));
             row[3] = by.map_or(Cell::Nothing, |by| Cell::from(format::plain(&by)));
             row[5] = Cell::from(Nanos::ZERO);
             row
@@ -272,7 +272,7 @@ impl Worst {
 
     fn row(&self, what: &str, moment: Option<&Moment>, stack: String) -> Vec<Cell> {
         let by = moment.and_then(|moment| match moment.what {
-            MomentKind::Preempted { by, name } => Some(format!("{name}-{by}")),
+            MomentKind::Preempted { by, name } => Some(task_label(name, by)),
             MomentKind::Asleep { .. }
             | MomentKind::Ran
             | MomentKind::Exec
