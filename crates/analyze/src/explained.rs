@@ -136,6 +136,8 @@ impl Explanations {
                 irq: packet.irq.map(|(irq, _)| interrupt_name(Interrupt::Hard(irq), &self.names).1),
                 irq_at: packet.irq.map(|(_, at)| at.ns()),
                 delivery: packet.delivery.ns(),
+                poll_end: packet.poll.map(|(at, _)| at.ns()),
+                polled: packet.poll.map(|(_, packets)| packets),
             }),
             evidence: evidence(events.get(step.evidence)?),
         })

@@ -103,6 +103,13 @@ pub struct ExplainedPacket {
     pub irq_at: Option<i64>,
     /// When the softirq began that delivered it.
     pub delivery: i64,
+    /// When the poll of the device (NAPI) was over in which it was taken; `null` where no event
+    /// shows that.
+    #[serde(default)]
+    pub poll_end: Option<i64>,
+    /// How many packets that poll took.
+    #[serde(default)]
+    pub polled: Option<u32>,
 }
 
 /// A part of a latency.

@@ -639,7 +639,13 @@ fn a_packet_is_followed_to_the_interrupt_of_its_device() {
             event(210, 0, 0, begins),
             event(230, 0, 0, waking),
             event(231, 0, 0, wakeup),
+        ]);
+        let poll = event(235, 0, 0, EventKind::NapiPoll { work: 3, budget: 64 });
+        events.extend(irq.then_some(poll));
+        events.extend([
             event(240, 0, 0, ends),
+            // Of another softirq: no poll of this one.
+            event(245, 0, 0, EventKind::NapiPoll { work: 9, budget: 64 }),
             switch(250, 0, (0, LOWER), TaskState::Preempted, (THREAD, OWN)),
         ]);
         explained(interval(100, 260, Kind::Interval), &events).wakeups
@@ -648,9 +654,12 @@ fn a_packet_is_followed_to_the_interrupt_of_its_device() {
     assert_eq!(from_device.by, Waker::Interrupt(Interrupt::Soft(3)));
     let delivery = MonotonicNs(210);
     let irq = Some((DEVICE, MonotonicNs(200)));
-    assert_eq!(from_device.packet, Some(Packet { irq, delivery }));
+    assert_eq!(
+        from_device.packet,
+        Some(Packet { irq, delivery, poll: Some((MonotonicNs(235), 3)) })
+    );
     let [local] = delivered(false)[..] else { panic!("one step") };
-    assert_eq!(local.packet, Some(Packet { irq: None, delivery }));
+    assert_eq!(local.packet, Some(Packet { irq: None, delivery, poll: None }));
     assert_eq!(local.by, Waker::Interrupt(Interrupt::Soft(3)), "nobody is seen to have sent it");
 }
 

@@ -44,6 +44,9 @@ pub struct Packet {
     pub irq: Option<(u32, MonotonicNs)>,
     /// When the softirq NET_RX began that delivered it.
     pub delivery: MonotonicNs,
+    /// The poll of the device (NAPI) that took it from there: when it was over, after the wake-up,
+    /// and how many packets it took. `None` where no event shows it (group `napi`).
+    pub poll: Option<(MonotonicNs, u32)>,
 }
 
 /// What a thread waited for, as far as events of its own prove it.
@@ -161,7 +164,20 @@ fn packet(context: &TraceContext, wake: &WakeMark) -> Option<Packet> {
         EventKind::IrqEntry { irq } => Some((irq, event.at)),
         _ => None,
     });
-    Some(Packet { irq, delivery })
+    Some(Packet { irq, delivery, poll: poll(context, wake) })
+}
+
+/// The poll in which the wake-up came: it is the first that ends after it, before its softirq does.
+fn poll(context: &TraceContext, wake: &WakeMark) -> Option<(MonotonicNs, u32)> {
+    let here = context.on(wake.cpu);
+    let begin = here.partition_point(|place| context.events[*place as usize].at < wake.at);
+    let after = here[begin..].iter().take(SEARCHED_EVENTS);
+    let mut after = after.map(|place| &context.events[*place as usize]);
+    after.find_map(|event| match event.what {
+        EventKind::NapiPoll { work, .. } => Some(Some((event.at, work))),
+        EventKind::SoftirqExit { vector: NET_RX } => Some(None),
+        _ => None,
+    })?
 }
 
 /// The thread of this machine that sent the packet: no device's interrupt came between, and it

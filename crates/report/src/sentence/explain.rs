@@ -139,10 +139,14 @@ pub fn wake_ups(explanation: &Explanation, names: &Names, events: &[Event]) -> V
 /// The way of the packet, with the time of each step.
 fn packet(step: &WakeUp, due: MonotonicNs, names: &Names) -> Option<String> {
     let packet = step.packet?;
+    let polled = packet
+        .poll
+        .map(|(_, packets)| format!(", in a poll (NAPI) of {}", counted(packets.into(), "packet")));
     let delivered = format!(
-        "NET_RX began at {} µs and took {} µs to the socket's wake-up",
+        "NET_RX began at {} µs and took {} µs to the socket's wake-up{}",
         micros(packet.delivery - due),
-        micros(step.at - packet.delivery)
+        micros(step.at - packet.delivery),
+        polled.unwrap_or_default()
     );
     Some(match packet.irq {
         Some((irq, at)) => format!(
