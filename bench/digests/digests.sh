@@ -1,6 +1,6 @@
 #!/bin/sh
 # digests.sh DIR [SEEDS]: runs 100 seeds of digests.toml in virtual time, without and with
-# instruction tracing, and counts equal digests (docs/exact.md). It goes on where it stopped.
+# instruction tracing, and counts equal digests (docs/notes/exact.md). It goes on where it stopped.
 set -eu
 
 here=$(dirname "$0")

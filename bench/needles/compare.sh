@@ -1,6 +1,6 @@
 #!/bin/sh
 # compare.sh DIR [TRIALS]: the search against random inputs with as many trials: in which trial each
-# of the five needles was met first (docs/hunt.md). It goes on where it was interrupted.
+# of the five needles was met first (docs/notes/hunts.md). It goes on where it was interrupted.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Five planted faults for `punctual hunt`, each behind a device (docs/hunt.md):
+ * Five planted faults for `punctual hunt`, each behind a device (docs/notes/hunts.md):
  *
  *	/dev/needle-ioctl	one argument of an ioctl(2) disables interrupts for 300 µs
  *	/dev/needle-write	a write(2) of more than 64 KiB is not preempted while it is summed up

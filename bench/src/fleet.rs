@@ -12,7 +12,7 @@ const MACHINES: usize = 100;
 const DAYS: usize = 10;
 const KERNELS: [&str; 5] = ["5.10", "6.1", "6.1-rt", "6.12", "6.12-rt"];
 
-/// As in docs/fleet.md, in seconds.
+/// As in docs/reference/fleet.md, in seconds.
 const ASK: &str = "
 import duckdb, time
 began = time.monotonic()

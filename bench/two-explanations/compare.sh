@@ -1,7 +1,7 @@
 #!/bin/sh
 # compare.sh DIR [KERNEL...]: explains the same worst samples twice, by kernel events in the guest
 # (run --explain) and by instructions from outside (--exact), and compares part by part
-# (docs/exact.md). What is in DIR already is not run again.
+# (docs/notes/exact.md). What is in DIR already is not run again.
 set -eu
 
 here=$(dirname "$0")

@@ -1,7 +1,7 @@
 # Runs in the guest. Before these lines stand the words that start each program (punctual, rtla, cyclictest, stress), the measured seconds
 # ($seconds) and the period of what is measured ($period, in microseconds); after them, what to run in which order.
 tracing=/sys/kernel/tracing
-# What the flight recorder keeps for a timer (docs/recorder.md, docs/explain.md).
+# What the flight recorder keeps for a timer (docs/reference/recorder.md, docs/reference/explain.md).
 events="sched/sched_switch sched/sched_wakeup sched/sched_wakeup_new sched/sched_migrate_task sched/sched_process_fork
     sched/sched_process_exec sched/sched_process_exit sched/sched_pi_setprio irq/irq_handler_entry irq/irq_handler_exit irq_vectors
     irq/softirq_entry irq/softirq_exit ipi/ipi_send_cpu timer/hrtimer_expire_entry

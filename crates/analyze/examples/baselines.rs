@@ -1,4 +1,5 @@
-//! The table of docs/trend.md: simulated histories of one series, with a step at their end.
+//! The table of docs/notes/error-rates.md: simulated histories of one series, with a step at their
+//! end.
 //!
 //!     cargo run --release -p punctual-analyze --example baselines [HISTORIES]
 

@@ -3,8 +3,8 @@
 //! Reading order: what is kept of a run ([`run`], [`ladder`]), the interval of a percentile's
 //! difference ([`quantile`]) and of the maxima's ([`extreme`]), the tests of whole and tail
 //! ([`whole`]), all of it for one series ([`series`]), the rate of false alarms over all tests
-//! ([`multiple`]), requirements ([`gate`]), warnings ([`warnings`]). docs/compare.md says what it
-//! means and how well it was measured to work.
+//! ([`multiple`]), requirements ([`gate`]), warnings ([`warnings`]). docs/reference/compare.md says
+//! what it means and how well it was measured to work.
 
 mod equal;
 pub mod extreme;

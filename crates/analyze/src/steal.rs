@@ -90,7 +90,7 @@ impl Wait {
     /// Whether both CPUs were taken for the same reason: their timers were overdue at one time and
     /// expired together, within half of the time that they waited, because a hypervisor gives
     /// CPUs back one by one. One CPU may have its interrupts off; two that come back together were
-    /// not running. The accounting has the same rule (docs/account.md).
+    /// not running. The accounting has the same rule (docs/reference/account.md).
     pub fn proves(&self, other: &Wait) -> bool {
         let apart = Nanos((self.to - other.to).ns().abs());
         self.cpu != other.cpu

@@ -1,6 +1,6 @@
 //! `punctual tail`: estimates of latencies longer than the measured ones. First what needs no model
 //! ([`seen`]); then a model ([`model`]), only behind its gates ([`gates`]). Not a guaranteed bound
-//! (no WCET): docs/tail.md describes the figures, and how well they hold.
+//! (no WCET): docs/reference/tail.md describes the figures, and how well they hold.
 
 pub mod causes;
 mod fit;

@@ -2,8 +2,8 @@
 //! comparison, a lab) passes through here.
 //!
 //! Each proof is judged from typed evidence ([`punctual_bundle::evidence`]), proof by proof
-//! ([`proofs`]); [`Validity::gate`] decides what that makes of a verdict. docs/validity.md has the
-//! table.
+//! ([`proofs`]); [`Validity::gate`] decides what that makes of a verdict.
+//! docs/reference/validity.md has the table.
 
 mod proofs;
 

@@ -1,5 +1,5 @@
 //! How often intervals and bounds hold that have no table elsewhere: 1,000 simulated runs of each,
-//! whose truth is known. The figures stand in docs/statistics.md; print them with
+//! whose truth is known. The figures stand in docs/notes/error-rates.md; print them with
 //! `cargo test -p punctual-analyze --test pure coverage:: -- --nocapture`.
 
 use punctual_analyze::calibration::{Turn, shifts};

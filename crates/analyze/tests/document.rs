@@ -1,5 +1,5 @@
-//! docs/json.md is whole: every key of every fixture's summary is in it, and every finding that
-//! figures raise.
+//! docs/reference/json.md is whole: every key of every fixture's summary is in it, and every
+//! finding that figures raise.
 
 use punctual_analyze::findings::IDS;
 use punctual_bundle::Bundle;
@@ -31,7 +31,7 @@ fn keys(value: &Value, all: &mut BTreeSet<String>) {
 
 #[test]
 fn every_key_and_finding_is_described() {
-    let documents = ["docs/json.md", "docs/bundle.md"]
+    let documents = ["docs/reference/json.md", "docs/reference/bundle.md"]
         .map(|path| std::fs::read_to_string(root().join(path)).unwrap());
     let described = |word: &str| {
         documents.iter().any(|text| {
@@ -44,12 +44,12 @@ fn every_key_and_finding_is_described() {
         keys(&serde_json::to_value(punctual_analyze::summarize(&bundle)).unwrap(), &mut all);
     }
     for key in all {
-        assert!(described(&key), "docs/json.md does not tell of the key {key:?}");
+        assert!(described(&key), "docs/reference/json.md does not tell of the key {key:?}");
     }
     for (id, meaning) in IDS {
         assert!(
             documents[0].contains(&format!("| `{id}` | {meaning} |")),
-            "docs/json.md does not tell of the finding {id}"
+            "docs/reference/json.md does not tell of the finding {id}"
         );
     }
 }

@@ -1,5 +1,5 @@
 //! How often `compare` is wrong: many pairs from sources whose truth is known. The short mode runs
-//! with the other tests; the whole one, whose figures stand in docs/compare.md, is
+//! with the other tests; the whole one, whose figures stand in docs/notes/error-rates.md, is
 //! `cargo test --release -p punctual-analyze --test pure error_rates:: -- --ignored --nocapture`.
 
 use punctual_analyze::compare::multiple;
@@ -220,7 +220,7 @@ fn false_alarms_are_as_rare_as_stated_and_differences_are_found() {
 }
 
 #[test]
-#[ignore = "takes minutes: the figures of docs/compare.md"]
+#[ignore = "takes minutes: the figures of docs/notes/error-rates.md"]
 fn error_rates_of_a_thousand_pairs() {
     let (n, pairs) = (120_000, 1_000);
     let sources =

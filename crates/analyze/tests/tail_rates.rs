@@ -1,7 +1,7 @@
 //! How often a model of the tail is offered, and how often its intervals hold: sources whose levels
 //! are known. The short mode runs with the other tests; the whole one, whose figures stand in
-//! docs/tail.md, is `cargo test --release -p punctual-analyze --test pure tail_rates:: -- --ignored
-//! --nocapture`.
+//! docs/notes/error-rates.md, is `cargo test --release -p punctual-analyze --test pure tail_rates::
+//! -- --ignored --nocapture`.
 
 use punctual_analyze::compare::run::Run;
 use punctual_analyze::stats::Random;
@@ -160,7 +160,7 @@ fn what_can_be_modelled_is_and_what_cannot_is_refused() {
 }
 
 #[test]
-#[ignore = "takes minutes: the figures of docs/tail.md"]
+#[ignore = "takes minutes: the figures of docs/notes/error-rates.md"]
 fn acceptance_and_coverage_of_a_hundred_runs() {
     let (n, runs) = (120_000, 100);
     for source in [Source::Bursts, Source::Heavy, Source::Exponential] {

@@ -1,5 +1,5 @@
 //! Where the time of every sample of a series went: `NNNN.account.json` beside its statistics.
-//! docs/bundle.md describes it.
+//! docs/reference/bundle.md describes it.
 
 use crate::{BundleError, Member};
 use punctual_core::account::MAIN_PARTS;

@@ -60,7 +60,7 @@ pub struct Delays {
 /// A cause, and who it was.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Delay {
-    /// The id of the cause (docs/explain.md), or of the kind of entry of a CPU.
+    /// The id of the cause (docs/reference/explain.md), or of the kind of entry of a CPU.
     pub cause: String,
     /// Its name in words.
     pub words: String,

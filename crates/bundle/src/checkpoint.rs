@@ -11,7 +11,7 @@
 //!
 //! Frame: [`MAGIC`], sequence number (u64 LE), payload length (u32 LE), CRC-32 of sequence number,
 //! length and payload (u32 LE), payload. The payload holds what [`State`] holds, as integers of the
-//! log's kind. docs/bundle.md lists them.
+//! log's kind. docs/reference/bundle.md lists them.
 
 use crate::hdr::Pairs;
 use crate::state::{self, MAX_BINS, State, ThreadUsage};

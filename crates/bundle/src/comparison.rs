@@ -1,6 +1,6 @@
 //! What `punctual compare --json` prints: two sides, series by series. Times are in ns; what is not
-//! known is `null`, and so is an end of an interval that the data do not bound. docs/compare.md
-//! describes it for readers in other languages.
+//! known is `null`, and so is an end of an interval that the data do not bound.
+//! docs/reference/compare.md describes it for readers in other languages.
 
 use crate::Timebase;
 use crate::summary::VerdictWord;

@@ -1,4 +1,5 @@
-//! `punctual-counts/1`: what the kernel counted of a command or a process (docs/count.md).
+//! `punctual-counts/1`: what the kernel counted of a command or a process
+//! (docs/reference/count.md).
 
 use punctual_core::{Fact, Nanos};
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! Evidence that a phase was measured as requested: collected while it runs, kept in `phase.json`,
-//! judged by `punctual_analyze::validity`. docs/validity.md describes how each part is obtained. A
-//! part that could not be read is `unavailable`, never a default.
+//! judged by `punctual_analyze::validity`. docs/reference/validity.md describes how each part is
+//! obtained. A part that could not be read is `unavailable`, never a default.
 
 use punctual_core::{CpuSet, Fact, Nanos};
 use serde::{Deserialize, Serialize};

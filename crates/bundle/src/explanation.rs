@@ -115,7 +115,7 @@ pub struct ExplainedPacket {
 /// A part of a latency.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ExplainedPart {
-    /// What took the time: a word, see docs/explain.md.
+    /// What took the time: a word, see docs/reference/explain.md.
     pub cause: String,
     /// The culprit, by name; `null` where the cause names it, or it is unknown.
     pub who: Option<String>,

@@ -43,7 +43,8 @@ impl VerdictWord {
     }
 }
 
-/// What is proved of a measurement. docs/validity.md describes how each proof is obtained.
+/// What is proved of a measurement. docs/reference/validity.md describes how each proof is
+/// obtained.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProofWord {

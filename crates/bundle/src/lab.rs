@@ -1,6 +1,6 @@
 //! `lab.json`: the cells of a lab, what was run of them and what came out. Times are in ns; absent
-//! figures are `null`, never 0. Paths are relative to the lab's directory. docs/lab.md describes it
-//! for readers in other languages.
+//! figures are `null`, never 0. Paths are relative to the lab's directory. docs/reference/lab.md
+//! describes it for readers in other languages.
 
 use crate::summary::{RequirementSummary, VerdictWord};
 use crate::{Member, Timebase};

@@ -1,6 +1,6 @@
 #![forbid(unsafe_code)]
 //! The results directory ("bundle"): written while a run goes on, opened whole or cut off.
-//! docs/bundle.md describes it for readers in other languages.
+//! docs/reference/bundle.md describes it for readers in other languages.
 //!
 //! ```text
 //! bundle.json              what this is, which version, whether it ended ([`manifest::Manifest`])

@@ -1,6 +1,6 @@
 //! What `punctual tail --json` prints: what a run shows about latencies longer than those it
-//! observed. Times are in ns; what is not known is `null`. docs/tail.md describes it for readers in
-//! other languages.
+//! observed. Times are in ns; what is not known is `null`. docs/reference/tail.md describes it for
+//! readers in other languages.
 
 use crate::Timebase;
 use punctual_core::Finding;

@@ -1,4 +1,4 @@
-//! docs/bundle.md is true: the decoders that it prints read what punctual wrote.
+//! docs/reference/bundle.md is true: the decoders that it prints read what punctual wrote.
 
 use punctual_bundle::state::State;
 use punctual_bundle::{Bundle, BundleWriter, Series};
@@ -13,7 +13,7 @@ fn root() -> PathBuf {
 
 /// The program of the document that defines `function`, with a line behind it that uses it.
 fn program(function: &str, used: &str) -> String {
-    let document = std::fs::read_to_string(root().join("docs/bundle.md")).unwrap();
+    let document = std::fs::read_to_string(root().join("docs/reference/bundle.md")).unwrap();
     let mut programs =
         document.split("```python\n").skip(1).filter_map(|rest| rest.split("```").next());
     let code = programs.find(|code| code.contains(&format!("def {function}("))).unwrap();

@@ -1,7 +1,7 @@
 //! The causes of latency: one definition of each, for terminal, page, JSON, glossary and
 //! laboratory.
 //!
-//! docs/glossary.md holds a table that is generated from this file.
+//! docs/reference/glossary.md holds a table that is generated from this file.
 
 macro_rules! causes {
     ($(
@@ -302,7 +302,7 @@ causes! {
         meaning: "The release passed while the thread was still in the previous cycle.",
         advice: "Find what delayed the previous cycle: it made this one late.",
         rules: [],
-        source: "docs/attach.md",
+        source: "docs/reference/attach.md",
         former: [],
     }
     /// The thread itself ran in a system call.
@@ -357,7 +357,7 @@ causes! {
         advice: "Use larger buffers ([explain] buffer), which lose fewer events, or a kernel with \
             BTF, which records more.",
         rules: ["kernel-recorder"],
-        source: "docs/explain.md",
+        source: "docs/reference/explain.md",
         former: [],
     }
 }

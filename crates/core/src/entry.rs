@@ -1,6 +1,6 @@
 //! Entries into the kernel on a CPU, each with who caused it.
 //!
-//! docs/attach-cpus.md has a table that is generated from [`EntryKind`].
+//! docs/reference/attach-cpus.md has a table that is generated from [`EntryKind`].
 
 mod kind;
 

@@ -1,5 +1,5 @@
-//! The table of causes in docs/glossary.md is that of `core::cause`, and the table of kinds of
-//! entries in docs/attach-cpus.md that of `core::entry`.
+//! The table of causes in docs/reference/glossary.md is that of `core::cause`, and the table of
+//! kinds of entries in docs/reference/attach-cpus.md that of `core::entry`.
 
 use punctual_core::{CauseKind, EntryKind};
 use std::path::Path;
@@ -58,10 +58,10 @@ fn assert_up_to_date(page: &str, what: &str, table: &str) {
 
 #[test]
 fn the_table_of_causes_is_up_to_date() {
-    assert_up_to_date("glossary.md", "causes", &causes());
+    assert_up_to_date("reference/glossary.md", "causes", &causes());
 }
 
 #[test]
 fn the_table_of_entries_is_up_to_date() {
-    assert_up_to_date("attach-cpus.md", "entries", &entries());
+    assert_up_to_date("reference/attach-cpus.md", "entries", &entries());
 }

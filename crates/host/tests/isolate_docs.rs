@@ -1,17 +1,17 @@
-//! docs/isolate.md has the table of tweaks.
+//! docs/reference/isolate.md has the table of tweaks.
 
 use punctual_host::isolate::tweaks;
 
 #[test]
 fn the_documented_tweaks_are_those_that_there_are() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/isolate.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/isolate.md");
     let text = std::fs::read_to_string(path).unwrap();
     let (_, rest) = text.split_once("equal -->\n").unwrap();
     let (table, _) = rest.split_once("<!-- end of tweaks -->").unwrap();
     assert_eq!(
         table,
         tweaks::markdown(),
-        "make docs/isolate.md's table again from the one in tweaks.rs"
+        "make docs/reference/isolate.md's table again from the one in tweaks.rs"
     );
 }
 

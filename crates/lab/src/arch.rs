@@ -96,7 +96,7 @@ impl Arch {
     /// The same for virtual time: without instructions for random numbers, which no two runs have
     /// alike, and without the features by which software moves and sets memory byte by byte
     /// (`rep movsb`, `rep stosb`). Hardware has those features where it moves many bytes at a
-    /// time; QEMU counts each byte as an instruction (docs/guests.md).
+    /// time; QEMU counts each byte as an instruction (docs/notes/virtual-time.md).
     pub(crate) fn repeatable_cpu(self) -> &'static str {
         match self {
             Arch::Amd64 => "max,-la57,-rdrand,-rdseed,-erms,-fsrm,-fzrm,-fsrs,-fsrc",

@@ -1,10 +1,11 @@
 //! Which QEMU runs: this machine's own, or a newer one that is not installed.
 //!
-//! QEMU 10 or newer it must be: only with it the run to the last digit was proven (docs/guests.md);
-//! version 7.2 hangs with several CPUs, and does not know the options of the port that ends a job.
-//! An older one never takes its place, so that all runs of a lab have the same machine. Where this
-//! machine has an older one, Debian 13's is fetched and verified by apt into the cache like the
-//! kernels, and runs there on the C library and the other libraries that it was built with.
+//! QEMU 10 or newer it must be: only with it the run to the last digit was proven
+//! (docs/notes/virtual-time.md); version 7.2 hangs with several CPUs, and does not know the options
+//! of the port that ends a job. An older one never takes its place, so that all runs of a lab have
+//! the same machine. Where this machine has an older one, Debian 13's is fetched and verified by
+//! apt into the cache like the kernels, and runs there on the C library and the other libraries
+//! that it was built with.
 
 use crate::apt::Suite;
 use crate::cache::Cache;

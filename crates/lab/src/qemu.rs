@@ -51,7 +51,7 @@ const CHECK_EVERY: Duration = Duration::from_millis(200);
 /// timer, after a `hlt` and before the instructions up to there are counted
 /// (icount_start_warp_timer against icount_process_data). Without it they are counted
 /// on top whenever the main loop comes in between, and the run parts from its repeats
-/// (docs/guests.md).
+/// (docs/reference/guests.md).
 const RECORDED: &str = ",rr=record,rrfile=/dev/null";
 
 /// What makes virtual time repeat, beside QEMU's own options: no address randomisation, no
@@ -194,7 +194,7 @@ impl Machine<'_> {
         add("-name punctual,process=qemu-punctual");
         add("-nodefaults -no-user-config -display none -monitor none -nic none -no-reboot");
         // In one thread: QEMU 7.2 is not safe against a guest that patches its kernel on several
-        // (docs/guests.md).
+        // (docs/reference/guests.md).
         add(match self.accel {
             Accel::Tcg => "-accel tcg,thread=single",
             Accel::Kvm => "-accel kvm",

@@ -274,7 +274,7 @@ fn check_cleared_pages(stdout: &[u8]) {
 
 /// What the guest says, the same in two runs: one undisturbed, and one while QEMU's main loop is
 /// asked something all the time. Each time it wakes it looks whether the virtual CPU is idle, at
-/// moments that this machine chooses (docs/guests.md).
+/// moments that this machine chooses (docs/notes/virtual-time.md).
 fn repeated(guest: &Guest) -> Option<Vec<u8>> {
     // Not the Pi, which QEMU does not record: that would part it.
     if guest.board == Board::Raspi3b {

@@ -3,7 +3,7 @@
  * Ways into the kernel that store a test point, as the publication built them that punctual's
  * experiment P5 follows: a write to a device file, to a procfs file and to a debugfs file of one's
  * own; and an ioctl(2), which is as near to a system call of one's own as a module comes
- * (docs/workloads.md says why).
+ * (docs/reference/workloads.md says why).
  *
  * All four end in store(): the record goes into one buffer in kernel memory. Reading the device
  * takes records out: `cat /dev/punctual-point >file` is the small program that empties it.

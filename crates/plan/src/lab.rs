@@ -2,8 +2,8 @@
 //! of its own.
 //!
 //! A lab file is an experiment file with three more sections: `[lab]`, `[axes]`, and any number of
-//! `[[exclude]]` (docs/lab.md). Reading order: [`read`] the file, what a value [`change`]s, the
-//! [`cells`] that come of it.
+//! `[[exclude]]` (docs/reference/lab.md). Reading order: [`read`] the file, what a value
+//! [`change`]s, the [`cells`] that come of it.
 
 mod axis;
 mod cells;

@@ -85,7 +85,7 @@ const ROWS: [&str; 2] = ["| key of `[lab]` | |\n|---|---|\n", "\n[lab.schema.jso
 
 #[test]
 fn every_key_of_labs_is_documented() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/lab.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once(ROWS[0]).expect("the table of keys");
     let (_, after) = rest.split_once(ROWS[1]).expect("the table of axes");
@@ -97,7 +97,7 @@ fn every_key_of_labs_is_documented() {
         std::fs::write(path, made).unwrap();
         return;
     }
-    assert!(page == made, "docs/lab.md is out of date; regenerate it: {REGENERATE}");
+    assert!(page == made, "docs/reference/lab.md is out of date; regenerate it: {REGENERATE}");
 }
 
 /// A file that leaves out all that can be left out, with every section.

@@ -21,7 +21,7 @@ use std::time::Duration;
 const PERIOD: &str = "4000000";
 /// Their delays would meet: they run on one CPU.
 static ALONE: Mutex<()> = Mutex::new(());
-/// A program's cycles: some of each cause. More make the figures of docs/attach.md.
+/// A program's cycles: some of each cause. More make the figures of docs/notes/attach.md.
 const CYCLES: u64 = 400;
 /// The same with a quota, where each needs longer.
 const CYCLES_WITH_QUOTA: u64 = 260;

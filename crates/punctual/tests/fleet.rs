@@ -1,5 +1,5 @@
-//! `punctual export --format parquet-tables`, read by the real DuckDB and Polars: docs/fleet.md's
-//! queries are answered as they are printed.
+//! `punctual export --format parquet-tables`, read by the real DuckDB and Polars:
+//! docs/reference/fleet.md's queries are answered as they are printed.
 
 use crate::common::{Place, text};
 use serde_json::{Value, json};
@@ -101,7 +101,8 @@ fn duckdb_and_polars_read_the_tables_of_many_bundles() {
     assert!(exported(&place).starts_with("1 run added to fleet; 5 there already"));
     assert!(place.path().join("fleet/runs/day=2026-11-22/machine=board_3_..").is_dir());
 
-    let document = fs::read_to_string(repository().join("docs/fleet.md")).expect("the document");
+    let document =
+        fs::read_to_string(repository().join("docs/reference/fleet.md")).expect("the document");
     let part = document.split("### Every sample of a bundle").next().expect("the first part");
     let queries: Vec<&str> =
         part.split("```sql\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();

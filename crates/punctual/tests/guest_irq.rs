@@ -1,5 +1,5 @@
 //! `punctual measure irq` on kernels and devices that this machine does not have: in QEMU guests
-//! (docs/guests.md).
+//! (docs/reference/guests.md).
 
 use crate::irq::{figure, notes, series, whole_and_counted};
 use punctual_lab::exact::PARPORT;

@@ -1,6 +1,6 @@
 //! Experiment P5's ways into the kernel as the publication built them: a module of punctual's own
 //! that stores points, built for a guest's kernel and measured there in virtual time
-//! (docs/workloads.md).
+//! (docs/reference/workloads.md).
 
 use punctual_lab::{Accel, GuestFile, Job, Outcome, Source};
 use punctual_testing as testing;

@@ -1,5 +1,5 @@
 //! The command on kernels that this machine does not run: in QEMU guests with Debian's kernels
-//! (docs/guests.md). A boot serves several tests.
+//! (docs/reference/guests.md). A boot serves several tests.
 
 mod disturbed;
 
@@ -72,8 +72,8 @@ fn booted_with(
     change(&mut guest);
     guest.programs.extend(stress_ng().then(|| "/usr/bin/stress-ng".into()));
     let mut result = testing::or_skip(guest.run())?;
-    // QEMU's fault (docs/guests.md), which can come later than at boot here: isolation switches
-    // parts of the kernel by patching it.
+    // QEMU's fault (docs/reference/guests.md), which can come later than at boot here: isolation
+    // switches parts of the kernel by patching it.
     if matches!(result.outcome, Outcome::Panicked(_)) && result.console_log.contains("int3: 0000") {
         result = testing::or_skip(guest.run())?;
     }
@@ -91,7 +91,8 @@ fn booted_with(
 fn of<'r>(boot: &'r LazyLock<Option<GuestResult>>, test: &str) -> Option<&'r GuestResult> {
     if boot.is_none() {
         println!(
-            "SKIPPED: {test} lacks what another test of this file names (docs/guests.md lists all)"
+            "SKIPPED: {test} lacks what another test of this file names \
+             (docs/reference/guests.md lists all)"
         );
     }
     boot.as_ref()

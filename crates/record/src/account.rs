@@ -250,7 +250,8 @@ impl Accountant {
 }
 
 fn without_types(why: &StartError) -> Finding {
-    let message = "the accounting works without BTF: docs/account.md describes what it then misses";
+    let message = "the accounting works without BTF: docs/reference/account.md describes what it \
+                   then misses";
     Finding::new("account-untyped", Severity::Note, "account", message).evidence(why.to_string())
 }
 

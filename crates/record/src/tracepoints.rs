@@ -52,10 +52,10 @@ pub(crate) fn of_groups(groups: &[Group]) -> impl Iterator<Item = &'static Trace
 }
 
 /// Whether the flight recorder keeps it. Each event costs some 200 instructions, many of them in
-/// the wake-up that is measured (docs/account.md). No explanation asks that a timer was started,
-/// where the record of its expiry says when it was due; that one was cancelled, which the kernel
-/// also tells of each that expires (debug_deactivate in kernel/time/hrtimer.c); that its handler
-/// ended, because the interrupt does; that a softirq was raised before it ran.
+/// the wake-up that is measured (docs/reference/account.md). No explanation asks that a timer was
+/// started, where the record of its expiry says when it was due; that one was cancelled, which the
+/// kernel also tells of each that expires (debug_deactivate in kernel/time/hrtimer.c); that its
+/// handler ended, because the interrupt does; that a softirq was raised before it ran.
 pub(crate) fn explains_latency(
     tracepoint: &Tracepoint,
     request: &Request,

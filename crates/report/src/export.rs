@@ -1,4 +1,4 @@
-//! Bundles in the formats of other tools. docs/formats.md describes each.
+//! Bundles in the formats of other tools. docs/reference/formats.md describes each.
 
 mod cases;
 mod chrome;
@@ -129,7 +129,7 @@ impl Format {
             Format::Junit => ("junit", "the requirements' verdicts as JUnit XML"),
             Format::Lava => ("lava", "the requirements' verdicts as lines for LAVA"),
             Format::Kcidb => ("kcidb", "verdicts and figures as a submission to KCIDB (JSON)"),
-            Format::Json => ("json", "the summary as JSON (docs/json.md)"),
+            Format::Json => ("json", "the summary as JSON (docs/reference/json.md)"),
             Format::TablesJson => {
                 ("tables-json", "the tables of `punctual show` as JSON, times in ns")
             }

@@ -3,7 +3,7 @@
 //! The figures stand in tables that need no script, the histograms in a drawing that needs none
 //! either; a script makes plots of them where one runs. The file has a bound ([`SIZE_LIMIT`]): what
 //! does not fit is made coarser, never left out of the figures, and the page reports it. Names,
-//! commands and files are hostile input: see docs/report.md for how they are kept from
+//! commands and files are hostile input: see docs/reference/report.md for how they are kept from
 //! becoming anything but text.
 //!
 //! Reading order: [`gather`] what there is, make the tables ([`figures`], [`warnings`],

@@ -1,5 +1,5 @@
-//! docs/fleet.md and docs/where-it-runs.md state what was tried: the queries are answered by DuckDB
-//! as they are printed, and each row of the table names a test that is there.
+//! docs/reference/fleet.md and docs/where-it-runs.md state what was tried: the queries are answered
+//! by DuckDB as they are printed, and each row of the table names a test that is there.
 
 use punctual_bundle::Bundle;
 use punctual_report::export::{Format, export};
@@ -29,7 +29,7 @@ fn duckdb_answers_the_queries_as_printed() {
     if !found.is_ok_and(|output| output.status.success()) {
         return println!("SKIPPED: duckdb_answers_the_queries_as_printed lacks duckdb (pip)");
     }
-    let text = document("fleet.md");
+    let text = document("reference/fleet.md");
     let (_, text) = text.split_once("### Every sample of a bundle").expect("that part");
     let queries: Vec<&str> =
         text.split("```sql\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();

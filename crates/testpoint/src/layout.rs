@@ -1,5 +1,5 @@
-//! The file that a process's points live in: `docs/testpoints.md` describes it for readers in other
-//! languages.
+//! The file that a process's points live in: `docs/reference/testpoints.md` describes it for
+//! readers in other languages.
 //!
 //! All numbers have the byte order of the machine. The file is made of the control page, the table
 //! of names, and one ring a thread. It grows: a part that was never used is not there.

@@ -1,4 +1,4 @@
-//! Histories with a known truth, for the table of docs/trend.md and the tests.
+//! Histories with a known truth, for the table of docs/notes/error-rates.md and the tests.
 
 use super::{Figure, Judged, LEAST, WITHIN, judge};
 use crate::stats::Random;

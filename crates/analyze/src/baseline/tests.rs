@@ -102,7 +102,8 @@ fn levels_of_a_history() {
     assert_eq!(found[1].len(), 1);
 }
 
-/// The table of docs/trend.md in small: what it states must not get much worse unnoticed.
+/// The table of docs/notes/error-rates.md in small: what it states must not get much worse
+/// unnoticed.
 #[test]
 fn simulated_histories() {
     let machine = Machine { noise: Noise::Heavy, runs: 40, step: 2.3 };

@@ -44,7 +44,7 @@ pub fn unequal(name: &str, why: &str) -> Finding {
     let message = "a side was not measured as requested: this may explain the difference, so no \
                    requirement is decided";
     Finding::new("unequal-sides", Severity::Bad, name, message).evidence(why).remedy(
-        "measure that side again; `punctual show` reports what is missing (docs/validity.md)",
+        "measure that side again; `punctual show` reports what is missing (docs/invalid.md)",
     )
 }
 

@@ -1,4 +1,5 @@
-//! The kinds of entries: one definition of each, for terminal, page, JSON and docs/attach-cpus.md.
+//! The kinds of entries: one definition of each, for terminal, page, JSON and
+//! docs/reference/attach-cpus.md.
 
 macro_rules! kinds {
     ($(

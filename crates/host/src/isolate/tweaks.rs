@@ -112,7 +112,7 @@ pub fn check(names: &[String]) -> Result<(), Refusal> {
     })
 }
 
-/// The table as Markdown, as in docs/isolate.md.
+/// The table as Markdown, as in docs/reference/isolate.md.
 pub fn markdown() -> String {
     let mut text = String::from("| tweak | what it does | in the kernel |\n|---|---|---|\n");
     for tweak in all() {

@@ -23,7 +23,8 @@ parameters! {
         comm: Option<String> = None, some(text("NAME", values::remark));
         /// Only the threads of this name, once their cycles are recognised.
         thread: Option<String> = None, some(text("NAME", values::remark));
-        /// What releases a cycle; see `docs/attach.md`. Without it, it is inferred for each thread.
+        /// What releases a cycle; see `docs/reference/attach.md`. Without it, it is inferred for
+        /// each thread.
         cycle: Option<CycleKind> = None, some(word("a kind of cycle"));
         /// Where the output of `command` goes: a file, emptied first, or */dev/null*.
         stdout: Output = Output::Null, text_or("PATH", "null", values::output);

@@ -108,7 +108,8 @@ pub struct Args {
     /// Do not show the live view
     #[arg(long, short)]
     quiet: bool,
-    /// Print JSON in the format of summary.json (docs/json.md) at the end instead of tables
+    /// Print JSON in the format of summary.json (docs/reference/json.md) at the end instead of
+    /// tables
     #[arg(long)]
     json: bool,
     /// Run CMD as this user (name or number), in his groups and with none of our rights; needs root

@@ -33,7 +33,7 @@ pub struct Args {
     /// With --fix: print the writes without applying them
     #[arg(long, requires = "fix")]
     dry_run: bool,
-    /// Print {"rules": [{"id", "verdict", "evidence", "why", "fix", …}]} (docs/json.md)
+    /// Print {"rules": [{"id", "verdict", "evidence", "why", "fix", …}]} (docs/reference/json.md)
     #[arg(long, conflicts_with = "fix")]
     json: bool,
     /// Explain one rule: what it requires, why, and its source

@@ -48,7 +48,7 @@ pub struct Args {
     /// Fail unless the data exclude that a figure is larger by more than this
     #[arg(long, value_name = "FIGURE:MARGIN")]
     require: Vec<Limit>,
-    /// Print the comparison as JSON (docs/compare.md)
+    /// Print the comparison as JSON (docs/reference/compare.md)
     #[arg(long)]
     json: bool,
     /// Also write an HTML page to this file

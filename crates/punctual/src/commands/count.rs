@@ -55,7 +55,7 @@ pub struct Args {
     #[arg(long, value_name = "INTERVAL", num_args = 0..=1, require_equals = true,
           default_missing_value = "1s", value_parser = interval)]
     live: Option<Nanos>,
-    /// Print JSON in the format punctual-counts/1 (docs/count.md)
+    /// Print JSON in the format punctual-counts/1 (docs/reference/count.md)
     #[arg(long)]
     json: bool,
     /// Write JSON (punctual-counts/1) to this file; the command keeps its standard output

@@ -78,7 +78,8 @@ pub struct Args {
     /// graphs
     #[arg(long, value_name = "FILE", requires = "exact")]
     folded: Option<PathBuf>,
-    /// Print JSON in the format punctual-explain/2 (docs/explain.md), with --exact punctual-exact/1
+    /// Print JSON in the format punctual-explain/2 (docs/reference/explain.md), with --exact
+    /// punctual-exact/1
     #[arg(long)]
     json: bool,
     /// Also write the events around these samples to this file, for ui.perfetto.dev; with --exact

@@ -20,7 +20,7 @@ pub struct Args {
     /// Show threads instead of processes
     #[arg(long)]
     threads: bool,
-    /// Print JSON in the format punctual-occupancy/2 (docs/pairs.md)
+    /// Print JSON in the format punctual-occupancy/2 (docs/reference/pairs.md)
     #[arg(long)]
     json: bool,
 }

@@ -57,8 +57,8 @@ pub struct Args {
     /// How many of the worst intervals of each to show
     #[arg(long, value_name = "N", default_value_t = 1)]
     worst: usize,
-    /// Print JSON in the format punctual-pairs/2 (docs/pairs.md); with --calls, one document per
-    /// interval
+    /// Print JSON in the format punctual-pairs/2 (docs/reference/pairs.md); with --calls, one
+    /// document per interval
     #[arg(long)]
     json: bool,
     /// What is for people goes to standard error: standard output is another program's.

@@ -81,7 +81,7 @@ pub struct Args {
     /// How many of the longest calls of each function to show
     #[arg(long, value_name = "N", default_value_t = 1)]
     worst: usize,
-    /// Print JSON in the format punctual-pairs/2 (docs/pairs.md)
+    /// Print JSON in the format punctual-pairs/2 (docs/reference/pairs.md)
     #[arg(long)]
     json: bool,
     /// Kernel events to record as well, to show what ran during the calls; `none` records none

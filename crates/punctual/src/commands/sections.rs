@@ -49,7 +49,7 @@ pub struct Args {
     /// A requirement on the longest of all: 'max < 20000 instructions', 'max < 100us'
     #[arg(long, value_name = "REQUIREMENT")]
     require: Vec<String>,
-    /// Print JSON in the format punctual-sections/1 (docs/exact.md)
+    /// Print JSON in the format punctual-sections/1 (docs/reference/exact.md)
     #[arg(long)]
     json: bool,
     /// Do not show progress

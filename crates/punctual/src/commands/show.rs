@@ -17,7 +17,7 @@ pub struct Args {
     /// The bundles [default: the newest in the current directory]
     #[arg(value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
-    /// Print JSON in the format of summary.json (docs/json.md), one document per bundle
+    /// Print JSON in the format of summary.json (docs/reference/json.md), one document per bundle
     #[arg(long)]
     json: bool,
     /// Print only the published figures next to the measured ones

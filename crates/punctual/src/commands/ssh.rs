@@ -40,7 +40,7 @@ struct ListArgs {
     /// `run --target`
     #[arg(value_name = "HOST")]
     to: String,
-    /// Print JSON (docs/json.md)
+    /// Print JSON (docs/reference/json.md)
     #[arg(long)]
     json: bool,
 }

@@ -30,7 +30,7 @@ pub struct Args {
     /// Show every condition of the model
     #[arg(long)]
     gates: bool,
-    /// Print JSON (docs/tail.md)
+    /// Print JSON (docs/reference/tail.md)
     #[arg(long)]
     json: bool,
     /// Also write an HTML page to this file

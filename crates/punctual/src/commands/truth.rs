@@ -42,7 +42,7 @@ pub struct Args {
     /// account for the accounting of a run
     #[arg(long, value_name = "COMMAND", default_value = "run", value_parser = through)]
     through: Through,
-    /// Print JSON in the format punctual-truth/1 (docs/truth.md)
+    /// Print JSON in the format punctual-truth/1 (docs/reference/truth.md)
     #[arg(long)]
     json: bool,
     /// Do not show progress

@@ -109,14 +109,21 @@ fn every_command_in_documents_runs_in_a_test() {
 /// What documents call the reader's bundles and files.
 fn stage(place: &Path, fixture: &str) {
     fs::create_dir(place).unwrap();
-    let fixture = fixtures().into_iter().find(|path| path.ends_with(fixture)).unwrap();
+    let named = |name: &str| fixtures().into_iter().find(|path| path.ends_with(name)).unwrap();
     for name in [
-        "BUNDLE", "late", "bundle", "A", "B", "A1", "A2", "A3", "B1", "B2", "B3", "BEFORE", "AFTER",
+        "BUNDLE", "late", "bundle", "A1", "A2", "A3", "A4", "A5", "B1", "B2", "B3", "B4", "B5",
+        "BEFORE", "AFTER", "b1", "b2", "points", "looked",
     ] {
-        let copied = Command::new("cp").arg("-r").arg(&fixture).arg(place.join(name)).status();
+        // What `punctual trace` left.
+        let is_recording = ["points", "looked"].contains(&name);
+        let from = named(if is_recording { "recorded" } else { fixture });
+        let copied = Command::new("cp").arg("-r").arg(from).arg(place.join(name)).status();
         assert!(copied.unwrap().success());
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for name in ["fixtures", "crates"] {
+        std::os::unix::fs::symlink(root.join(name), place.join(name)).unwrap();
+    }
     let of_tool = "crates/bundle/src/import/testdata/rt-tests-2.6/verbose.json";
     fs::copy(root.join(of_tool), place.join("cyclictest.json")).unwrap();
     fs::copy(root.join("examples/systress-demo.cfg"), place.join("stress.cfg")).unwrap();

@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const REGENERATE: &str = "PUNCTUAL_WRITE_DOCS=1 cargo test -p punctual --test pure truth::";
-const BEGIN: &str = "<!-- From docs/truth/*.json, by crates/punctual/tests/truth/scores.rs. -->\n";
+const BEGIN: &str =
+    "<!-- From docs/notes/truth/*.json, by crates/punctual/tests/truth/scores.rs. -->\n";
 const END: &str = "<!-- The end of what is made from them. -->\n";
 /// Confusions with a row of their own.
 const WORST: usize = 10;
@@ -18,7 +19,7 @@ fn root() -> PathBuf {
 /// The committed scores, by the name of the file.
 fn committed() -> Vec<(String, TruthSystem)> {
     let mut all = Vec::new();
-    for file in fs::read_dir(root().join("docs/truth")).expect("the directory of scores") {
+    for file in fs::read_dir(root().join("docs/notes/truth")).expect("the directory of scores") {
         let path = file.expect("a file").path();
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).expect("scores");
@@ -151,7 +152,7 @@ fn sentence(all: &[(String, TruthSystem)]) -> String {
     format!(
         "`punctual truth` injects {} kinds of delays and waits in guests: on {} kernels {} of {} \
          affected samples ({}) are attributed to the right cause and culprit, and {} of those \
-         attributed to it are right ([docs/truth.md](docs/truth.md)).",
+         attributed to it are right ([the scores](docs/notes/truth.md)).",
         kinds.len(),
         kernels.len(),
         score.right,
@@ -164,7 +165,7 @@ fn sentence(all: &[(String, TruthSystem)]) -> String {
 #[test]
 fn the_page_of_scores_and_the_readme_are_those_of_the_committed_scores() {
     let all = committed();
-    let path = root().join("docs/truth.md");
+    let path = root().join("docs/notes/truth.md");
     let text = fs::read_to_string(&path).expect("the page");
     let (before, rest) = text.split_once(BEGIN).expect("the page marks the begin");
     let (_, after) = rest.split_once(END).expect("the page marks the end");
@@ -181,7 +182,7 @@ fn the_page_of_scores_and_the_readme_are_those_of_the_committed_scores() {
     if std::env::var_os("PUNCTUAL_WRITE_DOCS").is_some() {
         fs::write(&path, whole).expect("the page is written");
     } else {
-        assert!(whole == text, "docs/truth.md is not up to date: {REGENERATE}");
+        assert!(whole == text, "docs/notes/truth.md is not up to date: {REGENERATE}");
     }
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let readme = fs::read_to_string(root().join("README.md")).expect("the README");

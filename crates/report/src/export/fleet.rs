@@ -1,6 +1,7 @@
 //! The results of many bundles in Apache Parquet, as tables for queries: runs, series, histograms,
 //! worst samples and causes. Partitioned by day and machine in directories that engines read as
-//! columns (`runs/day=2026-11-23/machine=board1/….parquet`). docs/fleet.md has the columns.
+//! columns (`runs/day=2026-11-23/machine=board1/….parquet`). docs/reference/fleet.md has the
+//! columns.
 
 mod read;
 mod rows;

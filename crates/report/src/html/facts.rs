@@ -250,7 +250,7 @@ fn one_line(value: &Value, field: &str) -> String {
     clip(&text, MAX_VALUE)
 }
 
-/// A number with the unit that its field has in punctual's documents (docs/bundle.md).
+/// A number with the unit that its field has in punctual's documents (docs/reference/bundle.md).
 fn quantity(n: i64, field: &str) -> String {
     let scaled = |base: f64, units: &[&str]| {
         let power = (0..units.len()).rev().find(|k| n as f64 >= base.powi(*k as i32)).unwrap_or(0);

@@ -191,7 +191,7 @@ fn figures(of: &IntervalFigures, shown: &[String]) -> Vec<Cell> {
 
 fn lacks<'a>(table: &mut Table, mut all: impl Iterator<Item = &'a IntervalFigures>) {
     if all.any(|figures| figures.count > 0 && figures.percentiles.is_empty()) {
-        let text = "a percentile needs at least ten intervals beyond it (docs/json.md)";
+        let text = "a percentile needs at least ten intervals beyond it (docs/reference/json.md)";
         table.remark(Tone::Faint, text);
     }
 }

@@ -1,8 +1,8 @@
 //! When to poll new samples: before the events around them are overwritten, and no earlier.
 //!
 //! A thread that wakes fifty times a second adds a microsecond to the median wake-up of another,
-//! idle CPU (docs/explain.md, what is kept). So the threads that are awake anyway check how full
-//! the buffers are, and the flight thread sleeps as long as it can.
+//! idle CPU (docs/reference/explain.md, what is kept). So the threads that are awake anyway check
+//! how full the buffers are, and the flight thread sleeps as long as it can.
 
 use punctual_record::BufferProgress;
 use std::ops::RangeInclusive;

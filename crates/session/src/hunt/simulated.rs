@@ -1,5 +1,5 @@
 //! Simulated landscapes with planted needles: whether the search finds them in fewer trials than
-//! others (docs/hunt.md has the tables that it prints).
+//! others (docs/notes/hunts.md has the tables that it prints).
 
 use super::archive::{Key, Kind, Shown};
 use super::minimise::{minimise, shows, simpler};
@@ -275,7 +275,7 @@ fn needles_are_found_in_fewer_trials_than_by_chance() {
 }
 
 #[test]
-#[ignore = "minutes without optimisation: prints the tables of docs/hunt.md"]
+#[ignore = "minutes without optimisation: prints the tables of docs/notes/hunts.md"]
 fn the_tables_of_the_document() {
     for world in [World::Wide, World::Own] {
         // The search was chosen with other seeds.

@@ -1,6 +1,6 @@
 //! What shows that a phase is measured as asked: collected on the controller's thread, never by the
-//! threads that measure. docs/validity.md says how each part is had; `punctual_analyze::validity`
-//! judges it.
+//! threads that measure. docs/reference/validity.md says how each part is had;
+//! `punctual_analyze::validity` judges it.
 
 mod loads;
 mod others;

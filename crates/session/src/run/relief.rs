@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// How often rings are polled: they hold two seconds, and the rest of that is what this thread may
 /// be kept off the CPUs. While the controller thread empties them ten times a second there is
-/// nothing to do; who wakes more often disturbs (docs/explain.md, what is kept).
+/// nothing to do; who wakes more often disturbs (docs/reference/explain.md, what is kept).
 const INTERVAL: Duration = Duration::from_millis(400);
 /// It calls next to nothing.
 const STACK: usize = 64 << 10;

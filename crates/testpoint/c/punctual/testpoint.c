@@ -2,9 +2,9 @@
  * program, compile it with the rest (`cc -std=gnu11 -pthread`), and `punctual trace` finds the
  * program's points. It needs Linux, GCC or Clang, and nothing else.
  *
- * The record is a file of the process, mapped by its threads: docs/testpoints.md has its format and
- * crates/testpoint/src/layout.rs the same in Rust. All of this may run in a signal handler, also in
- * one that interrupted it: no allocation, no lock, `errno` kept.
+ * The record is a file of the process, mapped by its threads: docs/reference/testpoints.md has its
+ * format and crates/testpoint/src/layout.rs the same in Rust. All of this may run in a signal
+ * handler, also in one that interrupted it: no allocation, no lock, `errno` kept.
  *
  * Licensed under MIT or Apache-2.0, at your option. */
 #ifndef _GNU_SOURCE

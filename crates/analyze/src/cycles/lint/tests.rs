@@ -393,9 +393,9 @@ fn a_kernel_thread_of_a_lower_priority_that_it_waits_for_is_named() {
 fn ids_are_unique_and_documented() {
     let ids: BTreeSet<&str> = RULES.iter().map(|rule| rule.id).collect();
     assert_eq!(ids.len(), RULES.len());
-    let text = include_str!("../../../../../docs/attach.md");
+    let text = include_str!("../../../../../docs/reference/attach.md");
     for rule in &RULES {
         let row = format!("| `{}` | {} |", rule.id, rule.title);
-        assert!(text.contains(&row), "docs/attach.md lacks: {row}");
+        assert!(text.contains(&row), "docs/reference/attach.md lacks: {row}");
     }
 }

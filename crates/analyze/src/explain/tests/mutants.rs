@@ -1,5 +1,5 @@
 //! What no other test of this crate tells apart from a wrong program: found by mutating it
-//! (docs/truth.md).
+//! (docs/notes/truth.md).
 
 use super::*;
 

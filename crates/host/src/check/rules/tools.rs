@@ -20,7 +20,7 @@ pub(super) const RULES: &[Rule] = &[
         title: "kernel events are recorded at the lowest cost",
         why: "`punctual trace` and `explain` fall back to backends with a higher cost and fewer \
               details if the kernel or the rights do not allow more.",
-        source: "docs/recorder.md",
+        source: "docs/reference/recorder.md",
         evaluate: kernel_recorder,
     },
     Rule {

@@ -1,4 +1,4 @@
-//! docs/check.md is made of the table of rules.
+//! docs/reference/check.md is made of the table of rules.
 
 use super::*;
 use std::path::Path;
@@ -9,6 +9,8 @@ const REGENERATE: &str =
 /// What stands above the command.
 const HEAD: &str = "\
 # The rules of `punctual check`
+
+Reference, made from the program.
 
 `punctual check [--cpus LIST]` judges whether a system is ready for real time. The CPUs that it
 judges are the named ones, else the isolated ones, else all. The verdict of each rule is `ok`,
@@ -46,10 +48,10 @@ fn document() -> String {
 
 #[test]
 fn the_document_is_up_to_date() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/check.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/check.md");
     if std::env::var_os("PUNCTUAL_WRITE_DOCS").is_some() {
         std::fs::write(&path, document()).expect("docs/ can be written");
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == document(), "docs/check.md is stale; write it anew with: {REGENERATE}");
+    assert!(written == document(), "docs/reference/check.md is stale: {REGENERATE}");
 }

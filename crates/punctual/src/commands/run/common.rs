@@ -17,7 +17,8 @@ pub struct Common {
     /// Do not show the live view
     #[arg(long, short)]
     pub quiet: bool,
-    /// Print JSON in the format of summary.json (docs/json.md) at the end instead of tables
+    /// Print JSON in the format of summary.json (docs/reference/json.md) at the end instead of
+    /// tables
     #[arg(long)]
     pub json: bool,
     /// Also write the HTML report to this file

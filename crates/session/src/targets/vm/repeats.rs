@@ -117,7 +117,7 @@ fn add_findings(
             .evidence(difference.clone())
             .remedy(
                 "something that is not counted in instructions influenced the machine; \
-                 docs/guests.md lists known causes",
+                 docs/notes/virtual-time.md lists known causes",
             )
     };
     let findings: Vec<Finding> = differences.iter().map(finding).collect();
