@@ -55,6 +55,11 @@ pub fn of_sides(sides: [&[f64]; 2], inflation: [f64; 2], margin: f64) -> Option<
     Some(judge(b - a, square.sqrt(), freedom, variances[0] + variances[1], margin, count))
 }
 
+/// Of an estimate with its standard error, from `count` values.
+pub fn of_estimate(difference: f64, error: f64, freedom: f64, count: usize, margin: f64) -> Tested {
+    judge(difference, error, freedom, error * error * count as f64, margin, count)
+}
+
 fn judge(
     difference: f64,
     error: f64,

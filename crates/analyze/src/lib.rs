@@ -40,6 +40,7 @@ mod testing;
 pub mod threads;
 pub mod timeline;
 pub mod truth;
+pub mod tune;
 pub mod validity;
 pub mod values;
 mod verdict;

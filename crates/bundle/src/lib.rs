@@ -57,6 +57,7 @@ pub mod summary;
 pub mod tail;
 mod timebase;
 pub mod truth;
+pub mod tune;
 mod varint;
 pub mod verdict;
 pub mod windows;

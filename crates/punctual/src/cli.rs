@@ -57,6 +57,7 @@ pub enum Command {
     Check(commands::check::Args),
     Isolate(commands::isolate::Args),
     Ssh(commands::ssh::Args),
+    Tune(commands::tune::Args),
     Truth(commands::truth::Args),
     Convert(commands::convert::Args),
     #[cfg(feature = "manual")]
@@ -128,6 +129,7 @@ impl Command {
             Command::Hunt(args) => commands::hunt::run(args),
             Command::Sections(args) => commands::sections::run(args),
             Command::Truth(args) => commands::truth::run(args),
+            Command::Tune(args) => commands::tune::run(args),
             Command::Pairs(args) => commands::pairs::run(args),
             Command::Occupancy(args) => commands::occupancy::run(args),
             Command::Tail(args) => commands::tail::run(args),

@@ -34,4 +34,5 @@ pub mod tail;
 pub mod trace;
 pub mod trend;
 pub mod truth;
+pub mod tune;
 pub mod watch;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 46] = [
+const COMMANDS: [&str; 49] = [
     "",
     "demo",
     "new",
@@ -33,6 +33,9 @@ const COMMANDS: [&str; 46] = [
     "hunt",
     "hunt report",
     "sections",
+    "tune",
+    "tune report",
+    "tune apply",
     "truth",
     "import",
     "trace",

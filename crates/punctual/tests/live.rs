@@ -35,6 +35,7 @@ mod run;
 mod ssh;
 mod trace;
 mod trace_points;
+mod tune_live;
 mod tutorials;
 mod validity;
 mod violation;

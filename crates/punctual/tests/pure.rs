@@ -35,4 +35,5 @@ mod target_vm;
 mod terminal;
 mod trend;
 mod truth;
+mod tune;
 mod words;

@@ -41,6 +41,7 @@ mod style;
 mod table;
 mod tail;
 mod text;
+mod tune;
 mod warnings;
 mod worst;
 
@@ -51,6 +52,7 @@ use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;
 use serde_json::json;
 pub use tail::tails;
+pub use tune::tune;
 
 /// No report is larger than this many bytes, so that it can go by mail.
 pub const SIZE_LIMIT: usize = 5_000_000;

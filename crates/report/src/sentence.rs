@@ -7,6 +7,7 @@ pub mod explain;
 pub mod hunt;
 pub mod lab;
 pub mod tail;
+pub mod tune;
 
 pub use comparison::{of_distributions, of_gate, of_series};
 

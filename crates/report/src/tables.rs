@@ -25,6 +25,7 @@ pub mod recording;
 pub mod requirements;
 pub mod tail;
 pub mod trend;
+pub mod tune;
 
 pub use cell::{Cell, Tone, Value, verdict_words};
 pub use column::{Column, Face};

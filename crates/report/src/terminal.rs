@@ -27,6 +27,7 @@ mod tail;
 mod title;
 mod trend;
 mod truth;
+mod tune;
 mod watched;
 mod worst_explained;
 
@@ -51,6 +52,7 @@ pub use sections::sections;
 pub use tail::tails;
 pub use trend::trend;
 pub use truth::truth;
+pub use tune::{tune, tune_settings};
 pub use watched::{RunState, watched};
 pub use worst_explained::worst_explained;
 

@@ -208,7 +208,7 @@ impl History {
 }
 
 /// Why the figures of a run are not held against those of others.
-fn not_comparable(summary: &Summary) -> Option<String> {
+pub(crate) fn not_comparable(summary: &Summary) -> Option<String> {
     let outcome = summary.ending.as_ref().map(|ending| &ending.outcome);
     let is_invalid =
         summary.validity.as_ref().is_some_and(|of| of.verdict == ValidityWord::Invalid);

@@ -12,8 +12,8 @@
 //! 4. [`run`], with what goes beside it: [`recording`], [`flight`], [`metrics`], [`violation`].
 //! 5. [`recorded`], [`limits`], [`explained`], [`exact`]: what a bundle says of it; [`baseline`]:
 //!    what the runs before it say; [`traces`]: bundles of what other tools recorded.
-//! 6. [`targets`], [`labs`], [`hunt`]: runs elsewhere, many runs, a search; [`attach`] and
-//!    [`truth`].
+//! 6. [`targets`], [`labs`], [`hunt`]: runs elsewhere, many runs, a search; [`tune`]: which
+//!    settings help; [`attach`] and [`truth`].
 
 // They panic where the terminal was closed: `messages` does not.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
@@ -50,5 +50,6 @@ pub mod sections;
 pub mod targets;
 pub mod traces;
 pub mod truth;
+pub mod tune;
 pub mod unfinished;
 mod violation;

@@ -31,7 +31,8 @@ impl Loaded {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+/// The bytes of a file, as many as an experiment may have.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let file = File::open(path).and_then(|file| match file.metadata()?.is_dir() {
         true => Err(io::Error::from(io::ErrorKind::IsADirectory)),

@@ -68,6 +68,8 @@ pub enum Purpose {
     Partition(PartitionNote),
     /// `punctual check --fix`.
     Fix,
+    /// Settings that `punctual tune` tries, while a block is measured.
+    Tuning,
 }
 
 /// The partition that a journal is about.

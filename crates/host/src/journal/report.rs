@@ -24,7 +24,7 @@ impl UndoReport {
 pub struct JournalReport {
     /// Its file's name.
     pub name: String,
-    /// `partition` or `fix`.
+    /// `partition`, `fix` or `tuning`.
     pub purpose: &'static str,
     /// Files that hold their old value again because it was written, with that value.
     pub restored: Vec<FileValue>,

@@ -81,6 +81,7 @@ impl<'a> Undoing<'a> {
     fn new(files: &'a dyn Files, saved: &'a Saved, if_changed: IfChanged) -> Undoing<'a> {
         let purpose = match saved.begin.as_ref().map(|begin| &begin.purpose) {
             Some(Purpose::Fix) => "fix",
+            Some(Purpose::Tuning) => "tuning",
             Some(Purpose::Partition(_)) | None => "partition",
         };
         let damaged = saved.damaged.clone();

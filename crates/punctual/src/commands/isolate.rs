@@ -58,6 +58,7 @@ fn leftovers() -> Option<String> {
     let left = pending(&store, &files).ok()?.into_iter().find(Pending::is_leftover)?;
     let what = match left.purpose {
         Some(Purpose::Fix) => "`check --fix`",
+        Some(Purpose::Tuning) => "`tune`",
         Some(Purpose::Partition(_)) | None => "a partition",
     };
     let how = match left.standing {

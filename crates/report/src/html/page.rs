@@ -44,7 +44,7 @@ const SCRIPT: [&str; 5] = [
     include_str!("assets/account.js"),
     include_str!("assets/main.js"),
 ];
-const TEMPLATES: [(&str, &str); 16] = [
+const TEMPLATES: [(&str, &str); 17] = [
     ("head.html", include_str!("assets/head.html")),
     ("findings.html", include_str!("assets/findings.html")),
     ("page.html", include_str!("assets/page.html")),
@@ -61,6 +61,7 @@ const TEMPLATES: [(&str, &str); 16] = [
     ("comparison.html", include_str!("assets/comparison.html")),
     ("hunt.html", include_str!("assets/hunt.html")),
     ("lab.html", include_str!("assets/lab.html")),
+    ("tune.html", include_str!("assets/tune.html")),
 ];
 
 /// What the templates are given. Values that are safe already are those made here, from no text but

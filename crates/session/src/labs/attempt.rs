@@ -218,7 +218,7 @@ fn failed_outcome(bundle: &Path) -> Option<String> {
 }
 
 /// Why a run left no complete bundle: the end of its log.
-fn why(status: ExitStatus, log: &Member) -> String {
+pub fn why(status: ExitStatus, log: &Member) -> String {
     let messages = log.read().unwrap_or_default();
     let messages =
         String::from_utf8_lossy(&messages[messages.len().saturating_sub(64 << 10)..]).into_owned();

@@ -1,0 +1,154 @@
+//! The figure that a tuning asks of each block: of all series that it is about, the worst.
+
+use crate::lab::requiring;
+use crate::summary::summarize;
+use punctual_bundle::Bundle;
+use punctual_bundle::lab::LabRequirement;
+use punctual_bundle::meta::ATTACHED_WORKLOAD;
+use punctual_bundle::summary::SeriesSummary;
+use punctual_core::cycle::SeriesKind;
+use punctual_core::{Metric, SeriesRequirement};
+
+/// The figure.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Figure {
+    /// Which: `p99.9`, `response p99.9`, `servo/response max`.
+    text: String,
+    of: SeriesRequirement,
+}
+
+impl Figure {
+    /// The figure of a text: a requirement, or one without its bound.
+    ///
+    /// # Errors
+    /// It is none, or not one of the latencies: why, in words.
+    pub fn parse(text: &str) -> Result<Figure, String> {
+        // A bound that no latency has: the same reader then reads both.
+        let bound = [text.to_owned(), format!("{text} < {BEYOND_ALL}")];
+        let read = bound.iter().map(|text| text.parse::<SeriesRequirement>());
+        let mut read: Vec<_> = read.collect();
+        let has_bound = text.contains(['<', '>', '=']);
+        let of = read.swap_remove(usize::from(!has_bound)).map_err(|why| why.to_string())?;
+        let is_upper = matches!(
+            of.requirement.metric,
+            Metric::Max | Metric::Mean | Metric::Percentile(_) | Metric::CorrectedPercentile(_)
+        );
+        if !is_upper {
+            return Err(format!(
+                "`{}` is no figure of latencies that settings could make smaller: ask for a \
+                 percentile, as p99.9, for the mean or for max",
+                of.requirement.metric
+            ));
+        }
+        let text = if has_bound {
+            text.split(['<', '>', '=']).next().unwrap_or_default().trim().to_owned()
+        } else {
+            text.trim().to_owned()
+        };
+        Ok(Figure { text, of })
+    }
+
+    /// As it is written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The requirement that it was read from.
+    pub fn requirement(&self) -> &SeriesRequirement {
+        &self.of
+    }
+
+    /// Of a bundle, in ns: of all series that it is about, the largest.
+    ///
+    /// # Errors
+    /// There is no such series, or one has no such figure: why.
+    pub fn of(&self, bundle: &mut Bundle) -> Result<f64, String> {
+        let requirement = format!("{} < {BEYOND_ALL}", self.of.requirement.metric);
+        requiring(bundle, &[LabRequirement { measure: None, requirement: requirement.clone() }]);
+        let summary = summarize(bundle);
+        let of_all = summary.phases.iter().flat_map(|phase| &phase.series);
+        let about: Vec<&SeriesSummary> =
+            of_all.filter(|series| self.is_about(&series.name, &series.workload)).collect();
+        let most = about.iter().map(|series| series.count).max().unwrap_or(0);
+        let is_side = |series: &SeriesSummary| {
+            let is_chosen = series.workload == ATTACHED_WORKLOAD && self.of.thread.is_none();
+            is_chosen && series.count.saturating_mul(SIDE) < most
+        };
+        let mut largest: Option<f64> = None;
+        for series in about.into_iter().filter(|series| !is_side(series)) {
+            let mut held = series.requirements.iter();
+            let held = held.find(|held| held.requirement == requirement);
+            let figure = held.and_then(|held| held.figure).ok_or_else(|| {
+                let why = held.and_then(|held| held.reason.clone());
+                format!("{}: {}", series.name, why.unwrap_or_else(|| "no figure".to_owned()))
+            })?;
+            largest = Some(largest.map_or(figure, |largest| largest.max(figure)));
+        }
+        largest.ok_or_else(|| format!("nothing was measured that has the figure {}", self.text))
+    }
+
+    fn is_about(&self, name: &str, workload: &str) -> bool {
+        let (thread, kind) = name.rsplit_once('/').unwrap_or((name, ""));
+        match SeriesKind::from_word(kind).filter(|_| workload == ATTACHED_WORKLOAD) {
+            Some(kind) => self.of.is_about(thread, kind),
+            None => self.of.kind.is_none() && self.of.thread.as_ref().is_none_or(|of| of == name),
+        }
+    }
+}
+
+/// A thread of a program with fewer cycles than this part of the busiest one's is one beside it: it
+/// waits for a user, or writes a log. It is measured where it is named.
+const SIDE: u64 = 10;
+/// A year, which no latency reaches.
+const BEYOND_ALL: &str = "31536000s";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn figures_are_of_latencies_and_keep_their_words() {
+        let text = |text: &str| Figure::parse(text).map(|figure| figure.text);
+        for (written, kept) in [
+            ("p99.9", "p99.9"),
+            ("p99.9 < 80us", "p99.9"),
+            (" max<=1ms", "max"),
+            ("servo/response p99 < 50us", "servo/response p99"),
+            ("wakeup max", "wakeup max"),
+        ] {
+            assert_eq!(text(written).as_deref(), Ok(kept));
+        }
+        for wrong in ["", "p99.9 <", "skipped == 0", "min", "count > 3", "p101", "stddev"] {
+            assert!(text(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    /// The summary reads percentiles by another way than requirements do.
+    #[test]
+    fn the_figure_of_a_bundle_is_that_of_its_summary() {
+        let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles");
+        let mut compared = 0;
+        for place in std::fs::read_dir(all).unwrap() {
+            let Ok(mut bundle) = Bundle::open(&place.unwrap().path()) else { continue };
+            let summary = summarize(&bundle);
+            let series: Vec<_> = summary.phases.iter().flat_map(|phase| &phase.series).collect();
+            if series.iter().any(|one| one.workload == ATTACHED_WORKLOAD || one.lost != Some(0)) {
+                continue;
+            }
+            let p99: Option<Vec<i64>> =
+                series.iter().map(|one| one.percentiles.get("99").copied()).collect();
+            let figure = Figure::parse("p99").unwrap().of(&mut bundle);
+            match (p99.and_then(|all| all.into_iter().max()), figure) {
+                (Some(largest), Ok(figure)) => {
+                    assert!((figure / largest as f64 - 1.0).abs() < 2e-3, "{figure} {largest}");
+                    compared += 1;
+                }
+                // Cut off, not real-time where that was asked, or fewer samples than it takes.
+                (_, Err(why)) => assert!(!why.is_empty()),
+                (None, Ok(figure)) => panic!("{figure} of a series without p99"),
+            }
+        }
+        assert!(compared >= 1, "{compared} bundles have a p99");
+    }
+}

@@ -1,0 +1,48 @@
+//! The seam to what is tuned: this machine, or a simulated one.
+
+use super::candidate::settling;
+use super::procedure::Tuning;
+use super::request::{Block, Purpose, Request, Step};
+use punctual_core::Nanos;
+
+/// A machine with settings that can be switched, on which blocks are measured.
+pub trait Machine {
+    /// What ends a tuning.
+    type Error;
+
+    /// Switches to these settings; what is not among them is as it was before the tuning.
+    fn apply(&mut self, on: &[bool]) -> Result<(), Self::Error>;
+    /// Waits, as what was switched acts slowly.
+    fn settle(&mut self, time: Nanos) -> Result<(), Self::Error>;
+    /// Measures a block; the figure in ns, or `None` where the block cannot be used.
+    fn measure(&mut self, request: &Request) -> Result<Option<f64>, Self::Error>;
+    /// The time since the tuning began.
+    fn elapsed(&self) -> Nanos;
+    /// Keeps a block, before the next begins.
+    fn keep(&mut self, request: &Request, block: Block) -> Result<(), Self::Error>;
+}
+
+/// Goes on to the end. What is set at the end is for the caller to take back.
+pub fn conduct<M: Machine>(tuning: &mut Tuning, machine: &mut M) -> Result<(), M::Error> {
+    let mut now: Option<Vec<bool>> = None;
+    while let Step::Measure(request) = tuning.next() {
+        let request = request.clone();
+        if now.as_ref() != Some(&request.on) {
+            let before = now.unwrap_or_else(|| vec![false; request.on.len()]);
+            let wait = settling(tuning.candidates(), &before, &request.on);
+            machine.apply(&request.on)?;
+            machine.settle(wait)?;
+            now = Some(request.on.clone());
+        }
+        let figure = machine.measure(&request)?;
+        let block = Block { figure, elapsed: machine.elapsed() };
+        machine.keep(&request, block)?;
+        tuning.record(block);
+    }
+    Ok(())
+}
+
+/// Whether a block is measured on the untouched machine.
+pub fn is_untouched(request: &Request) -> bool {
+    request.purpose == Purpose::Pilot || !request.on.contains(&true)
+}

@@ -1,0 +1,193 @@
+//! `punctual tune`: which settings of this machine help.
+
+mod apply;
+mod plan;
+mod report;
+
+use super::bundle::show_options;
+use crate::exit::{Ending, Exit, Failure};
+use crate::output;
+use punctual_bundle::tune::{TuningDocument, TuningEnd};
+use punctual_core::Nanos;
+use punctual_report::{html, terminal};
+use punctual_session::messages::shown;
+use punctual_session::tune::asked::{Options, Planned, Source, planned};
+use punctual_session::tune::offer::Choice;
+use punctual_session::tune::run::{self, Ended};
+use std::path::{Path, PathBuf};
+
+/// Measure which settings of this machine make a program's latency better
+///
+/// Tries the fixes of `punctual check` and the settings of `punctual isolate` that can be changed
+/// at run time, in randomised blocks of measuring, and compares the best set with the untouched
+/// machine in blocks of its own. Each setting is better, worse, without effect, or not resolved in
+/// the time, with an interval. Every change is journalled and taken back, also after kill -9.
+#[derive(clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  punctual tune --list\n  punctual tune -- ./control-loop\n  punctual \
+                  tune experiment.toml --require 'p99.9 < 80us' --duration 2h\n  punctual tune \
+                  experiment.toml --only irq-affinity,ksm --dry-run\n  punctual tune report \
+                  punctual-tune-experiment\n  punctual tune apply punctual-tune-experiment\n\nExit \
+                  codes: 0 done, the requirement met; 1 interrupted or failed; 2 the request was \
+                  invalid, nothing was changed; 3 the requirement is not met; 4 too many blocks \
+                  could not be used."
+)]
+pub struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+    #[command(flatten)]
+    tune: TuneArgs,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    Report(report::Args),
+    Apply(apply::Args),
+}
+
+#[derive(clap::Args)]
+struct TuneArgs {
+    /// The experiment that each block runs (TOML)
+    #[arg(value_name = "EXPERIMENT", conflicts_with_all = ["command", "resume"])]
+    file: Option<PathBuf>,
+    /// The program whose response times are measured, started anew for each block
+    #[arg(last = true, value_name = "CMD", conflicts_with = "resume")]
+    command: Vec<String>,
+    /// The figure that is to become smaller, or a requirement on it: 'p99.9', 'max', 'p99.9 <
+    /// 80us'; of a program also 'wakeup p99 < 50us'
+    #[arg(long, value_name = "FIGURE", default_value = "p99.9", conflicts_with = "resume")]
+    require: String,
+    /// How long the tuning may take
+    #[arg(long, value_name = "DURATION", default_value = "1h", conflicts_with = "resume")]
+    duration: Nanos,
+    /// How long a block measures [default: as long as the experiment; of a program 10s]
+    #[arg(long, value_name = "DURATION", conflicts_with = "resume")]
+    block: Option<Nanos>,
+    /// The smallest effect that is to be found, as a factor
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.3, conflicts_with = "resume")]
+    smallest: f64,
+    /// Try only these settings; some that take a protection away are tried only when named here
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "resume")]
+    only: Vec<String>,
+    /// Do not try these settings
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "resume")]
+    without: Vec<String>,
+    /// The CPUs that settings are to keep free [default: those that are measured, where others are
+    /// left]
+    #[arg(long, value_name = "LIST", conflicts_with = "resume")]
+    cpus: Option<String>,
+    /// The random seed of the order
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "resume")]
+    seed: u64,
+    /// The directory, which must not exist [default: punctual-tune-NAME]
+    #[arg(long, short, value_name = "DIR", conflicts_with = "resume")]
+    output: Option<PathBuf>,
+    /// Continue the tuning in this directory
+    #[arg(long, value_name = "DIR")]
+    resume: Option<PathBuf>,
+    /// List the settings that this machine offers, and change nothing
+    #[arg(long, conflicts_with_all = ["resume", "dry_run"])]
+    list: bool,
+    /// Show what would be tried and how long it takes, and change nothing
+    #[arg(long, conflicts_with = "resume")]
+    dry_run: bool,
+    /// Print tuning.json at the end instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Do not show progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Tunes, or reports or applies what was found.
+pub fn run(args: Args) -> Ending {
+    match args.action {
+        Some(Action::Report(args)) => report::run(args),
+        Some(Action::Apply(args)) => apply::run(args),
+        None => tune(args.tune),
+    }
+}
+
+fn tune(args: TuneArgs) -> Ending {
+    let messages = output::messages(args.quiet);
+    if let Some(place) = &args.resume {
+        let (_, ended) = run::resume(place, messages)?;
+        return show(ended, place, args.json);
+    }
+    let source = match (&args.file, args.command.is_empty()) {
+        (Some(file), _) => Source::File(file.clone()),
+        (None, false) => Source::Command(args.command.clone()),
+        (None, true) if args.list => return plan::list(args.cpus.as_deref()),
+        (None, true) => {
+            return Err(Failure::refused(
+                "what is to be measured? name an experiment, or a program behind `--`\nhelp: \
+                 `punctual tune -- ./control-loop`, `punctual tune experiment.toml`",
+            ));
+        }
+    };
+    let options = Options {
+        source,
+        figure: args.require,
+        choice: Choice { only: args.only, without: args.without },
+        cpus: args.cpus,
+        within: args.duration,
+        block: args.block,
+        smallest: args.smallest,
+        seed: args.seed,
+    };
+    let Planned { experiment, spec } = planned(&options, messages)?;
+    if args.list {
+        return plan::settings(&spec.settings, &spec.left_out);
+    }
+    if args.dry_run {
+        return plan::dry_run(&spec);
+    }
+    let default = || PathBuf::from(format!("punctual-tune-{}", spec.experiment));
+    let place = args.output.unwrap_or_else(default);
+    let ended = run::begin(&place, &experiment, spec, messages)?;
+    show(ended, &place, args.json)
+}
+
+/// Shows what was found, and how it ended.
+fn show(ended: Ended, place: &Path, json: bool) -> Ending {
+    let Ended { document, broken } = ended;
+    print(&document, place, json, None)?;
+    match broken {
+        Some(why) => Err(why),
+        None => Ok(exit(&document)),
+    }
+}
+
+/// Prints the tables, and writes the page.
+fn print(
+    document: &TuningDocument,
+    place: &Path,
+    json: bool,
+    page: Option<&Path>,
+) -> Result<(), Failure> {
+    let page = match html::BUILT {
+        true => Some(report::write(document, place, page)?),
+        false => None,
+    };
+    if json {
+        return output::print_json(document);
+    }
+    let directory = place.display().to_string();
+    output::print(&terminal::tune(document, &directory, &show_options()))?;
+    output::print(&format!("\ntuning  {}\n", shown(place)))?;
+    if let Some(page) = page {
+        output::print(&format!("report  {}\n", shown(&page)))?;
+    }
+    Ok(())
+}
+
+/// The exit code that it means.
+fn exit(document: &TuningDocument) -> Exit {
+    match (document.ended, &document.required) {
+        (TuningEnd::BlocksFailed, _) => Exit::NoEvidence,
+        (TuningEnd::Interrupted, _) => Exit::Failed,
+        (_, Some(required)) => Exit::of_word(Some(required.verdict)),
+        (_, None) => Exit::Done,
+    }
+}

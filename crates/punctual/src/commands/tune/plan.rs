@@ -1,0 +1,74 @@
+//! `--list` and `--dry-run`: what could be tried, and how long it takes. Nothing is changed.
+
+use crate::commands::bundle::show_options;
+use crate::exit::{Ending, Exit, Failure};
+use crate::output;
+use punctual_analyze::tune::time_needed;
+use punctual_host::files::Root;
+use punctual_host::isolate::parse_cpus_on;
+use punctual_report::format::duration;
+use punctual_report::terminal;
+use punctual_session::tune::directory::Spec;
+use punctual_session::tune::offer::{LeftOut, offer};
+use punctual_session::tune::setting::{Setting, traits};
+
+/// Standard deviations between blocks of the same settings, in percent: a quiet machine, a usual
+/// one, a noisy one.
+const SPREADS: [u32; 3] = [5, 20, 50];
+
+/// All settings that this machine offers.
+pub fn list(cpus: Option<&str>) -> Ending {
+    let files = Root::system();
+    let cpus = cpus.map(|text| parse_cpus_on(&files, text)).transpose();
+    let cpus = cpus.map_err(|why| Failure::refused(format!("--cpus: {why}")))?;
+    let offered = offer(&files, cpus.as_ref());
+    settings(&offered.settings, &offered.left_out)
+}
+
+/// These settings, and what is left out.
+pub fn settings(settings: &[Setting], left_out: &[LeftOut]) -> Ending {
+    output::print(&text(settings, left_out))?;
+    Ok(Exit::Done)
+}
+
+fn text(settings: &[Setting], left_out: &[LeftOut]) -> String {
+    let rows = settings.iter().map(|setting| {
+        let known = traits(&setting.name);
+        let named = if known.only_named { "only when named" } else { "" };
+        [setting.name.clone(), known.risk.word().to_owned(), named.to_owned(), setting.value()]
+    });
+    let left = left_out.iter().map(|left| (left.name.clone(), left.why.clone()));
+    terminal::tune_settings(rows.collect(), left.collect(), &show_options())
+}
+
+/// The plan.
+pub fn dry_run(spec: &Spec) -> Ending {
+    let mut out = text(&spec.settings, &spec.left_out);
+    let options = spec.options();
+    let slowest = spec.settings.iter().map(|setting| traits(&setting.name).wash_out_s).max();
+    let around = punctual_core::Nanos::from_secs(slowest.unwrap_or(0));
+    let block = spec.block + around;
+    let blocks = spec.within.ns() / block.ns().max(1);
+    out += &format!(
+        "\n{} of {}, in blocks of {}{}; {} hold about {blocks} blocks\nto find every effect of \
+         ×{} or more takes, by how much blocks of the same settings differ:\n",
+        spec.figure,
+        spec.experiment,
+        duration(spec.block),
+        match around.ns() {
+            0 => String::new(),
+            _ =>
+                format!(" and up to {} before each, as some settings act slowly", duration(around)),
+        },
+        duration(spec.within),
+        spec.smallest,
+    );
+    for percent in SPREADS {
+        let spread = (1.0 + f64::from(percent) / 100.0).ln();
+        let time = time_needed(&options, spec.settings.len(), spread, block);
+        out += &format!("  by {percent:>2} %: {}\n", duration(time));
+    }
+    out += "nothing was changed\n";
+    output::print(&out)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,45 @@
+//! `punctual tune report`: what a tuning found, once more.
+
+use super::print;
+use crate::exit::{Ending, Exit, Failure};
+use crate::output;
+use punctual_bundle::Member;
+use punctual_bundle::tune::TuningDocument;
+use punctual_report::html;
+use punctual_session::tune::directory::found;
+use std::path::{Path, PathBuf};
+
+/// Show what a tuning found, and write its page
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  punctual tune report punctual-tune-experiment\n  punctual tune \
+                        report punctual-tune-experiment --json | jq .recommended"
+)]
+pub struct Args {
+    /// The tuning's directory
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// The page's file [default: report.html in the tuning's directory]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print tuning.json instead of tables (docs/tune.md)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Reads what was found, and shows it.
+pub fn run(args: Args) -> Ending {
+    let document = found(&args.directory)?;
+    print(&document, &args.directory, args.json, args.output.as_deref())?;
+    Ok(Exit::Done)
+}
+
+/// Writes the page; its path.
+pub fn write(
+    document: &TuningDocument,
+    directory: &Path,
+    file: Option<&Path>,
+) -> Result<PathBuf, Failure> {
+    let page = html::tune(document, &directory.display().to_string()).map_err(Failure::failed)?;
+    output::write_page(file, &Member::root(directory).join("report.html"), &page)
+}

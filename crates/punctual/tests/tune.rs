@@ -1,0 +1,77 @@
+//! `punctual tune`: what is refused, what was found shown again, and the files of what was found.
+
+use crate::common::{Place, text};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A tuning that has ended, on a virtual machine (fixtures/tune/README.md).
+fn found(place: &Place) -> PathBuf {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/tune/found");
+    let to = place.path().join("found");
+    fs::create_dir_all(&to).unwrap();
+    for name in ["request.json", "tuning.json"] {
+        fs::copy(from.join(name), to.join(name)).unwrap();
+    }
+    to
+}
+
+#[test]
+fn what_was_found_is_shown_and_has_a_page() {
+    let place = Place::with("");
+    found(&place);
+    let shown = place.punctual(&["tune", "report", "found"]);
+    assert_eq!(shown.status.code(), Some(0), "{}", text(&shown));
+    insta::assert_snapshot!(String::from_utf8_lossy(&shown.stdout));
+    let page = fs::read_to_string(place.path().join("found/report.html")).unwrap();
+    assert!(page.contains("class=\"forest\"") && !page.contains("<script"));
+    let json = place.punctual(&["tune", "report", "found", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(json["schema"], "punctual-tuning/1");
+}
+
+#[test]
+fn what_was_found_is_written_below_a_root_and_removed_again() {
+    let place = Place::with("");
+    found(&place);
+    let root = place.path().join("root");
+    fs::create_dir(&root).unwrap();
+    let applied = place.punctual(&["tune", "apply", "found", "--root", "root"]);
+    assert_eq!(applied.status.code(), Some(0), "{}", text(&applied));
+    insta::assert_snapshot!(String::from_utf8_lossy(&applied.stdout));
+    let twice = place.punctual(&["tune", "apply", "found", "--root", "root"]);
+    assert_eq!(twice.status.code(), Some(2), "{}", text(&twice));
+    let undone = place.punctual(&["tune", "apply", "found", "--undo"]);
+    assert_eq!(undone.status.code(), Some(0), "{}", text(&undone));
+    assert_eq!(fs::read_dir(&root).unwrap().count(), 0);
+    let tuned = place.punctual(&["tune", "apply", "found", "--root", "root", "--tuned"]);
+    assert_eq!(tuned.status.code(), Some(0), "{}", text(&tuned));
+    assert!(root.join("etc/tuned/punctual-tune/tuned.conf").exists());
+}
+
+#[test]
+fn what_cannot_be_tuned_is_refused_before_anything_is_changed() {
+    let guest = "[target]\nkind = \"vm\"\nkernel = \"6.12\"\n[[measure]]\nkind = \"timer\"\n\
+                 duration = \"1s\"\n";
+    let endless = "[[measure]]\nkind = \"timer\"\n";
+    let sound = "[[measure]]\nkind = \"timer\"\nduration = \"1s\"\n";
+    let cases: [(&str, &[&str], &str); 6] = [
+        (guest, &["experiment.toml"], "[target]"),
+        (endless, &["experiment.toml"], "give --block"),
+        (sound, &["experiment.toml", "--require", "skipped == 0"], "no figure of latencies"),
+        (sound, &["experiment.toml", "--only", "no-such"], "no such setting"),
+        (sound, &["experiment.toml", "--smallest", "0.5"], "--smallest"),
+        (sound, &[], "what is to be measured?"),
+    ];
+    for (experiment, arguments, why) in cases {
+        let place = Place::with(experiment);
+        let words: Vec<&str> = std::iter::once("tune").chain(arguments.iter().copied()).collect();
+        let refused = place.punctual(&words);
+        assert_eq!(refused.status.code(), Some(2), "{words:?}: {}", text(&refused));
+        assert!(text(&refused).contains(why), "{words:?}: {}", text(&refused));
+    }
+    let place = Place::with("");
+    for arguments in [["tune", "report", "."], ["tune", "--resume", "."], ["tune", "apply", "."]] {
+        let refused = place.punctual(&arguments);
+        assert_eq!(refused.status.code(), Some(2), "{arguments:?}: {}", text(&refused));
+    }
+}

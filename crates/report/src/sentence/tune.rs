@@ -1,0 +1,128 @@
+//! What a tuning found, in sentences.
+
+use crate::format::{self, counted, duration, micros_f64, plain};
+use punctual_bundle::summary::VerdictWord;
+use punctual_bundle::tune::{Answer, Ratio, TunedRequirement, TuningDocument, TuningEnd};
+use punctual_core::Nanos;
+
+/// A factor with its interval: `×0.65 (95 %: 0.55 to 0.77)`.
+pub fn ratio(of: &Ratio) -> String {
+    let [low, high] = of.interval;
+    format!("×{:.2} (95 %: {low:.2} to {high:.2})", of.ratio)
+}
+
+/// The sentence to send to a colleague: what to set, and what it is worth.
+pub fn answer(document: &TuningDocument) -> String {
+    let metric = plain(&document.metric);
+    let micros = |ns: Option<f64>| ns.map_or("not known".to_owned(), micros_f64);
+    let Some(set) = &document.set else {
+        let tried = counted(document.settings.len() as u64, "setting");
+        let unresolved = with_answer(document, Answer::NotResolved);
+        return match unresolved {
+            0 => format!("none of {tried} makes {metric} better"),
+            n => format!("none of {tried} was shown to make {metric} better; {n} not resolved"),
+        };
+    };
+    let names = plain(&set.settings.join(", "));
+    let figures = format!(
+        "{metric} is {} µs with {names}, {} µs untouched",
+        micros(set.with_set),
+        micros(set.untouched)
+    );
+    match (set.answer, &set.effect) {
+        (Answer::Better, Some(effect)) => format!("{figures}: {}", ratio(effect)),
+        (_, Some(effect)) => {
+            format!("{figures}: {}, {}: keep none of them", ratio(effect), set.answer.words())
+        }
+        (_, None) => format!("{names}: promising alone, not compared together in the time"),
+    }
+}
+
+fn with_answer(document: &TuningDocument, answer: Answer) -> usize {
+    document.settings.iter().filter(|setting| setting.answer == answer).count()
+}
+
+/// How it was found.
+pub fn extent(document: &TuningDocument) -> String {
+    let mut text = format!(
+        "{} of {}, {} in {}",
+        plain(&document.metric),
+        plain(&document.experiment),
+        counted(document.blocks, "block"),
+        duration(document.elapsed)
+    );
+    if let Some(kernel) = &document.kernel {
+        text += &format!(", Linux {}", plain(kernel));
+    }
+    if document.repeated > 0 {
+        let again = counted(document.repeated, "block");
+        text += &format!("; {again} more measured anew, as the machine drifted beside them");
+    }
+    if document.failed > 0 {
+        text += &format!("; {} could not be used", counted(document.failed, "block"));
+    }
+    text
+}
+
+/// What the answers mean.
+pub fn meaning(document: &TuningDocument) -> String {
+    let spread = document.spread.map_or_else(String::new, |spread| {
+        let between = format::percent(spread.exp() - 1.0);
+        format!(" Blocks of the same settings differ by {between} (standard deviation).")
+    });
+    format!(
+        "At most {} of such tunings call any setting better or worse that is not (Holm). No \
+         effect: within ×{:.2} either way, shown. The set has blocks of its own.{spread}",
+        format::percent(document.error_rate),
+        document.margin
+    )
+}
+
+/// Why it ended, where that was not its end.
+pub fn ended(document: &TuningDocument, directory: &str) -> Option<String> {
+    Some(match document.ended {
+        TuningEnd::Complete => return None,
+        TuningEnd::Time => "the time is over; a longer --duration resolves more".to_owned(),
+        TuningEnd::BlocksFailed => {
+            "too many blocks could not be used: blocks.jsonl says why of each".to_owned()
+        }
+        TuningEnd::Interrupted => {
+            format!("it was interrupted: continue with `punctual tune --resume {directory}`")
+        }
+    })
+}
+
+/// What became of the requirement.
+pub fn required(required: &TunedRequirement) -> String {
+    let of = |[held, all]: [u64; 2]| format!("{held} of {}", counted(all, "block"));
+    let with_set = match required.recommended {
+        [_, 0] => String::new(),
+        counts => format!(", {} with the set", of(counts)),
+    };
+    let word = match required.verdict {
+        VerdictWord::Met => "met in every block",
+        VerdictWord::NotMet => "not met in every block",
+        VerdictWord::Undecided | VerdictWord::Invalid => "undecided: no block",
+    };
+    let untouched = of(required.untouched);
+    format!("{}: {word}: {untouched} untouched{with_set}", plain(&required.requirement))
+}
+
+/// How long it would take to know.
+pub fn more_time(time: Option<Nanos>) -> String {
+    time.map_or_else(|| "not known".to_owned(), |time| format!("{} more", duration(time)))
+}
+
+/// Names that are left out for the same reason, together; in the order of the first.
+pub fn by_reason<'a>(
+    all: impl Iterator<Item = (&'a String, &'a String)>,
+) -> Vec<(String, &'a String)> {
+    let mut reasons: Vec<(String, &String)> = Vec::new();
+    for (name, why) in all {
+        match reasons.iter_mut().find(|(_, known)| *known == why) {
+            Some((names, _)) => *names += &format!(", {name}"),
+            None => reasons.push((name.clone(), why)),
+        }
+    }
+    reasons
+}

@@ -1,0 +1,132 @@
+//! The settings that a tuning tried, by effect.
+
+use super::{Cell, Column, Face, Table, Tone};
+use crate::sentence::tune::more_time;
+use punctual_bundle::tune::{Answer, TunedSetting, TuningDocument};
+
+/// A line for each setting, the best first.
+pub fn settings(document: &TuningDocument) -> Table {
+    let columns = vec![
+        Column::text("setting", 0).shrinking(),
+        Column::text("answer", 0),
+        Column::figures("effect", 0)
+            .explained("the figure with the setting over that without it; below 1 is better"),
+        Column::text("95 %", 1).meaning("the interval of the effect"),
+        Column::text(axis(document), 2).verbatim().only(Face::Terminal),
+        Column::text("to know", 3).meaning("how much longer it would take to resolve it"),
+        Column::text("risk", 4).meaning("what it may do besides what it is for"),
+        Column::text("value", 5).wide().only(Face::Page),
+    ];
+    let reach = reach(document);
+    let rows = by_effect(document).into_iter().map(|setting| row(setting, reach));
+    let mut table = Table::new("settings by effect", columns).rows(rows).shown(60, 1_000);
+    let drawing = "drawn on a logarithmic axis: o is the effect in its interval, | no effect";
+    table.remark_in(Face::Terminal, Tone::Faint, drawing);
+    table
+}
+
+/// The settings, the best first; those without an effect last.
+pub fn by_effect(document: &TuningDocument) -> Vec<&TunedSetting> {
+    let mut all: Vec<&TunedSetting> = document.settings.iter().collect();
+    let key = |setting: &TunedSetting| setting.effect.map_or(f64::INFINITY, |of| of.ratio);
+    all.sort_by(|a, b| key(a).total_cmp(&key(b)));
+    all
+}
+
+fn row(setting: &TunedSetting, reach: f64) -> Vec<Cell> {
+    let (sign, tone) = sign(setting.answer);
+    let none = || Cell::absent("too few blocks");
+    let (effect, interval, plot) = match &setting.effect {
+        Some(of) => (
+            Cell::figure(of.ratio, format!("×{:.2}", of.ratio)).tone(tone),
+            Cell::text(format!("{:.2} to {:.2}", of.interval[0], of.interval[1])),
+            Cell::text(drawn(of.ratio, of.interval, reach)),
+        ),
+        None => (none(), Cell::text(""), Cell::text("")),
+    };
+    let to_know = match setting.answer {
+        Answer::NotResolved => Cell::text(more_time(setting.more_time)),
+        _ => Cell::text(""),
+    };
+    vec![
+        Cell::name(setting.name.clone()),
+        Cell::verdict(sign, setting.answer.words(), tone),
+        effect,
+        interval,
+        plot,
+        to_know,
+        Cell::text(setting.risk.clone()),
+        Cell::name(setting.value.clone()),
+    ]
+}
+
+/// How an answer is marked.
+pub fn sign(answer: Answer) -> (&'static str, Tone) {
+    match answer {
+        Answer::Better => ("✓", Tone::Good),
+        Answer::Worse => ("✗", Tone::Bad),
+        Answer::NoEffect => ("=", Tone::Faint),
+        Answer::NotResolved => ("?", Tone::Uncertain),
+    }
+}
+
+/// How far the axis reaches: the factor of its right end, and one over that of its left.
+pub fn reach(document: &TuningDocument) -> f64 {
+    let ends = document.settings.iter().filter_map(|setting| setting.effect);
+    let set = document.set.iter().filter_map(|set| set.effect);
+    let ends = ends.chain(set).flat_map(|of| of.interval.map(|end| end.max(1.0 / end)));
+    let widest = ends.filter(|end| end.is_finite()).fold(1.0, f64::max);
+    [1.5, 2.0, 3.0, 5.0, 10.0, 30.0].into_iter().find(|end| *end >= widest).unwrap_or(100.0)
+}
+
+/// Columns of the drawing: as many on either side of no effect.
+const HALF: usize = 10;
+
+fn axis(document: &TuningDocument) -> String {
+    let reach = reach(document);
+    let (left, right) = (format!("×{:.2}", 1.0 / reach), format!("×{reach}"));
+    let width = 2 * HALF + 1;
+    let gap = width.saturating_sub(left.chars().count() + right.chars().count());
+    format!("{left}{}{right}", " ".repeat(gap))
+}
+
+/// An interval as `   <--o--->  |`.
+fn drawn(ratio: f64, interval: [f64; 2], reach: f64) -> String {
+    let place = |factor: f64| -> usize {
+        let part = (factor.ln() / reach.ln()).clamp(-1.0, 1.0);
+        (HALF as f64 * (1.0 + part)).round() as usize
+    };
+    let mut line = [' '; 2 * HALF + 1];
+    let (low, high) = (place(interval[0]), place(interval[1]));
+    line[low..=high].fill('-');
+    line[HALF] = '|';
+    line[place(ratio)] = 'o';
+    line.iter().collect::<String>().trim_end().to_owned()
+}
+
+/// Settings that can be tried: name, risk, condition, value.
+pub fn offered(settings: Vec<[String; 4]>) -> Table {
+    let columns = vec![
+        Column::text("setting", 0),
+        Column::text("risk", 1).meaning("what it may do besides what it is for"),
+        Column::text("tried", 2),
+        Column::text("value", 0).wide().shrinking(),
+    ];
+    let row = |[name, risk, tried, value]: [String; 4]| {
+        let tried = if tried.is_empty() { "yes".to_owned() } else { tried };
+        vec![Cell::name(name), Cell::text(risk), Cell::text(tried), Cell::name(value)]
+    };
+    Table::new("settings that can be tried", columns).rows(settings.into_iter().map(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::drawn;
+
+    #[test]
+    fn an_interval_is_drawn_around_its_estimate() {
+        assert_eq!(drawn(0.5, [0.25, 1.0], 4.0), "-----o----|");
+        assert_eq!(drawn(1.0, [0.9, 1.1], 2.0), "        --o-");
+        assert_eq!(drawn(9.0, [8.0, 9.5], 2.0), "          |         o");
+    }
+}

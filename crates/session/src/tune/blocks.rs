@@ -1,0 +1,148 @@
+//! A block of measuring: a run of the experiment in a process of its own, and its figure.
+
+use crate::baseline::not_comparable;
+use crate::exit::Failure;
+use crate::interrupts::Interrupts;
+use crate::labs::attempt::{END_TIMEOUT, POLL_INTERVAL, nanos, started, why};
+use punctual_analyze::tune::Figure;
+use punctual_bundle::{Bundle, Member};
+use punctual_core::Nanos;
+use punctual_sys::children;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// A block that was measured.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measured {
+    /// The figure in ns; `None` where it cannot be used.
+    pub figure: Option<f64>,
+    /// Why it cannot be used.
+    pub why: Option<String>,
+}
+
+/// What measures blocks, and passes the time: runs on this machine, or the simulated one of a test.
+pub trait Blocks {
+    /// Measures the block with this number, counted from 1. `on` says what is set.
+    ///
+    /// # Errors
+    /// What ends the tuning: that it was interrupted, for one.
+    fn measure(&mut self, number: u64, on: &[bool]) -> Result<Measured, Failure>;
+    /// Waits.
+    ///
+    /// # Errors
+    /// It was interrupted.
+    fn wait(&mut self, time: Nanos) -> Result<(), Failure>;
+    /// The time since it was made.
+    fn elapsed(&self) -> Nanos;
+}
+
+/// Runs of an experiment.
+pub struct Runs {
+    /// The experiment.
+    pub experiment: PathBuf,
+    /// Where their bundles are, while they are needed.
+    pub place: PathBuf,
+    /// What is asked of each.
+    pub figure: Figure,
+    /// What ends them.
+    pub interrupts: Interrupts,
+    /// When this began.
+    pub began: Instant,
+}
+
+/// Why a tuning ended before its end.
+pub fn interrupted() -> Failure {
+    Failure::failed("interrupted")
+}
+
+impl Blocks for Runs {
+    fn measure(&mut self, number: u64, _: &[bool]) -> Result<Measured, Failure> {
+        let bundle = self.place.join(format!("{number:05}"));
+        let log = Member::root(&self.place).join(format!("{number:05}.log"));
+        discard(&bundle);
+        let status = self.run(&bundle, &log)?;
+        let read = self.read(&bundle, status, &log);
+        // Nothing but the figure is kept: an hour would be gigabytes.
+        if read.is_ok() {
+            discard(&bundle);
+            let _ = log.remove();
+        }
+        Ok(match read {
+            Ok(figure) => Measured { figure: Some(figure), why: None },
+            Err(why) => Measured { figure: None, why: Some(why) },
+        })
+    }
+
+    fn wait(&mut self, time: Nanos) -> Result<(), Failure> {
+        let until = Instant::now() + time.to_std();
+        while Instant::now() < until {
+            if self.interrupts.end_requested() {
+                return Err(interrupted());
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            std::thread::sleep(left.min(Duration::from_millis(100)));
+        }
+        Ok(())
+    }
+
+    fn elapsed(&self) -> Nanos {
+        nanos(self.began.elapsed())
+    }
+}
+
+impl Runs {
+    fn run(&self, bundle: &Path, log: &Member) -> Result<ExitStatus, Failure> {
+        let cannot = |why: &dyn std::fmt::Display| {
+            Failure::failed(format!("cannot write {}: {why}", log.display()))
+        };
+        let err = File::create(log.path()).map_err(|why| cannot(&why))?;
+        let out = err.try_clone().map_err(|why| cannot(&why))?;
+        let mut command = Command::new("/proc/self/exe");
+        command.args(["run", "--quiet", "--child-of", &std::process::id().to_string(), "--output"]);
+        command.arg(bundle).arg(&self.experiment);
+        command.stdin(Stdio::null()).stdout(out).stderr(err);
+        let mut child = started(command)
+            .map_err(|why| Failure::failed(format!("cannot start punctual: {why}")))?;
+        let mut until: Option<Instant> = None;
+        loop {
+            let status = child.try_wait();
+            let status =
+                status.map_err(|why| Failure::failed(format!("cannot wait for a run: {why}")))?;
+            match (status, until) {
+                (Some(_), Some(_)) => {
+                    discard(bundle);
+                    return Err(interrupted());
+                }
+                (Some(status), None) => return Ok(status),
+                (None, _) if self.interrupts.end_requested() => {
+                    let is_first = until.is_none();
+                    let until = *until.get_or_insert_with(|| Instant::now() + END_TIMEOUT);
+                    let is_over = Instant::now() > until;
+                    if is_first || is_over {
+                        let signal = if is_over { libc::SIGKILL } else { libc::SIGTERM };
+                        // Gone already is as good.
+                        let _ = children::send(-(child.id() as i32), signal);
+                    }
+                }
+                (None, _) => {}
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    fn read(&self, bundle: &Path, status: ExitStatus, log: &Member) -> Result<f64, String> {
+        let mut bundle = Bundle::open(bundle).map_err(|_| why(status, log))?;
+        let summary = punctual_analyze::summarize(&bundle);
+        if let Some(why) = not_comparable(&summary) {
+            return Err(why);
+        }
+        self.figure.of(&mut bundle)
+    }
+}
+
+/// Removes a bundle. What cannot be removed is found by the next run, which overwrites nothing.
+fn discard(bundle: &Path) {
+    let _ = fs::remove_dir_all(bundle);
+}

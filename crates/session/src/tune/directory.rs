@@ -1,0 +1,234 @@
+//! The directory of a tuning: what was asked, each block with its figure, and what was found. A
+//! tuning that was killed goes on from it as if it had not been.
+
+use super::offer::LeftOut;
+use super::setting::Setting;
+use crate::exit::Failure;
+use crate::messages::shown;
+use punctual_analyze::tune::{Block, Options, Request, Step, Tuning};
+use punctual_bundle::Member;
+use punctual_bundle::tune::{BlockRecord, SCHEMA, TuningDocument};
+use punctual_core::Nanos;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// The experiment that each block runs.
+pub const EXPERIMENT: &str = "experiment.toml";
+/// What was found.
+pub const DOCUMENT: &str = "tuning.json";
+const REQUEST: &str = "request.json";
+const BLOCKS: &str = "blocks.jsonl";
+const LOCK: &str = "tuning.lock";
+const RUNS: &str = "runs";
+/// The version of [`Spec`].
+const SPEC: u32 = 1;
+
+/// What a tuning was asked, and what it found when it began.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Spec {
+    /// The version of this file.
+    pub version: u32,
+    /// The experiment's name.
+    pub experiment: String,
+    /// The figure, as `p99.9`.
+    pub figure: String,
+    /// What is required of it.
+    pub require: Option<String>,
+    /// The smallest effect that is to be found, as a factor.
+    pub smallest: f64,
+    /// How long it may take.
+    pub within: Nanos,
+    /// How long a block measures.
+    pub block: Nanos,
+    /// Of the random order.
+    pub seed: u64,
+    /// The release of the kernel, where it is known.
+    pub kernel: Option<String>,
+    /// The settings that are tried.
+    pub settings: Vec<Setting>,
+    /// Those that are not.
+    pub left_out: Vec<LeftOut>,
+}
+
+impl Spec {
+    /// Of a new tuning; what is asked of it is filled in by the caller.
+    pub fn version() -> u32 {
+        SPEC
+    }
+
+    /// As the experiment takes it.
+    pub fn options(&self) -> Options {
+        let usual = Options::default();
+        // An effect that counts as none must be smaller than one that is to be found.
+        let margin = usual.margin.min(1.0 + (self.smallest - 1.0) / 2.0);
+        Options {
+            smallest: self.smallest,
+            margin,
+            within: self.within,
+            block: self.block,
+            seed: self.seed,
+            ..usual
+        }
+    }
+
+    /// The names of the settings that are on.
+    pub fn names(&self, on: &[bool]) -> Vec<String> {
+        let set = self.settings.iter().zip(on).filter(|(_, on)| **on);
+        set.map(|(setting, _)| setting.name.clone()).collect()
+    }
+}
+
+/// A directory that this process has for itself.
+pub struct Directory {
+    root: Member,
+    path: PathBuf,
+    _lock: File,
+}
+
+fn cannot_use(path: &Path, why: &dyn std::fmt::Display) -> Failure {
+    Failure::refused(format!("cannot use {}: {why}", shown(path)))
+}
+
+impl Directory {
+    /// A new one, with the experiment and what is asked.
+    ///
+    /// # Errors
+    /// It is there already, or cannot be made.
+    pub fn create(path: &Path, experiment: &[u8], spec: &Spec) -> Result<Directory, Failure> {
+        if path.exists() {
+            return Err(Failure::refused(format!(
+                "{0} exists: go on with it by `punctual tune --resume {0}`, or name another with \
+                 --output",
+                shown(path)
+            )));
+        }
+        fs::create_dir_all(path.join(RUNS)).map_err(|why| cannot_use(path, &why))?;
+        let directory = Directory::lock(path)?;
+        directory.root.join(EXPERIMENT).replace(experiment).map_err(Failure::failed)?;
+        directory.root.join(REQUEST).replace_json_durably(spec).map_err(Failure::failed)?;
+        Ok(directory)
+    }
+
+    /// One that is there, with what was asked.
+    ///
+    /// # Errors
+    /// There is none, it is another version's, or another process uses it.
+    pub fn open(path: &Path) -> Result<(Directory, Spec), Failure> {
+        let spec: Spec = Member::root(path)
+            .join(REQUEST)
+            .read_json()
+            .map_err(|why| Failure::refused(format!("{} holds no tuning: {why}", shown(path))))?;
+        if spec.version != SPEC {
+            return Err(cannot_use(path, &"it was made by another version of punctual"));
+        }
+        Ok((Directory::lock(path)?, spec))
+    }
+
+    fn lock(path: &Path) -> Result<Directory, Failure> {
+        let root = Member::root(path);
+        let lock = root.join(LOCK).open_to_lock().map_err(|why| cannot_use(path, &why))?;
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| cannot_use(path, &"another punctual is tuning in it"))?;
+        Ok(Directory { root, path: path.to_owned(), _lock: lock })
+    }
+
+    /// The experiment's file.
+    pub fn experiment(&self) -> PathBuf {
+        self.path.join(EXPERIMENT)
+    }
+
+    /// Where runs are.
+    pub fn runs(&self) -> PathBuf {
+        self.path.join(RUNS)
+    }
+
+    /// Keeps a block: it has reached the disk when this returns.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn keep(&self, block: &BlockRecord) -> Result<(), Failure> {
+        let member = self.root.join(BLOCKS);
+        let cannot = |why: &dyn std::fmt::Display| {
+            Failure::failed(format!("cannot write {}: {why}", member.display()))
+        };
+        let mut line = serde_json::to_vec(block).map_err(|why| cannot(&why))?;
+        line.push(b'\n');
+        let mut file = match member.exists() {
+            true => member.append().map_err(|why| cannot(&why))?,
+            false => member.create_new().map_err(|why| cannot(&why))?,
+        };
+        file.write_all(&line).and_then(|()| file.sync_data()).map_err(|why| cannot(&why))
+    }
+
+    /// Keeps what was found so far.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&self, document: &TuningDocument) -> Result<(), Failure> {
+        self.root.join(DOCUMENT).replace_json_durably(document).map_err(Failure::failed)
+    }
+
+    /// The blocks that were measured, and the tuning after them. A line that was cut off is
+    /// removed: its block is measured again.
+    ///
+    /// # Errors
+    /// They are not those of what was asked.
+    pub fn replay(&self, spec: &Spec) -> Result<(Vec<BlockRecord>, Tuning), Failure> {
+        let blocks = self.blocks()?;
+        let candidates = Setting::candidates(&spec.settings);
+        let mut tuning = Tuning::new(candidates, spec.options());
+        for block in &blocks {
+            let is_next = match tuning.next() {
+                Step::Measure(next) => is_of(block, next, spec),
+                Step::Done(_) => false,
+            };
+            if !is_next {
+                let why = format!("block {} is not one that was asked for", block.number);
+                return Err(cannot_use(&self.path, &why));
+            }
+            tuning.record(Block { figure: block.figure, elapsed: block.elapsed });
+        }
+        Ok((blocks, tuning))
+    }
+
+    fn blocks(&self) -> Result<Vec<BlockRecord>, Failure> {
+        let member = self.root.join(BLOCKS);
+        if !member.exists() {
+            return Ok(Vec::new());
+        }
+        let bytes = member.read().map_err(Failure::failed)?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        if whole < bytes.len() {
+            member.replace(&bytes[..whole]).map_err(Failure::failed)?;
+        }
+        let lines = bytes[..whole].split_inclusive(|byte| *byte == b'\n').enumerate();
+        let read = |(place, line): (usize, &[u8])| {
+            let why = |why: serde_json::Error| {
+                cannot_use(&self.path, &format!("{BLOCKS}, line {}: {why}", place + 1))
+            };
+            serde_json::from_slice(line).map_err(why)
+        };
+        lines.map(read).collect()
+    }
+}
+
+fn is_of(block: &BlockRecord, request: &Request, spec: &Spec) -> bool {
+    block.purpose == request.purpose.word() && block.on == spec.names(&request.on)
+}
+
+/// What a tuning has found, from its directory.
+///
+/// # Errors
+/// It has found nothing yet, or is of another version.
+pub fn found(path: &Path) -> Result<TuningDocument, Failure> {
+    let member = Member::root(path).join(DOCUMENT);
+    let document: TuningDocument = member.read_json().map_err(|why| {
+        Failure::refused(format!("{} holds nothing that was found: {why}", shown(path)))
+    })?;
+    match document.schema == SCHEMA {
+        true => Ok(document),
+        false => Err(cannot_use(path, &format!("its format is {}", document.schema))),
+    }
+}

@@ -1,0 +1,237 @@
+//! What was found, as files that a system reads when it starts: pure, texts by path.
+
+use super::directory::Spec;
+use super::setting::Setting;
+use punctual_bundle::tune::{Ratio, TuningDocument};
+use punctual_core::{CpuSet, Nanos};
+use punctual_host::journal::record::Write;
+use punctual_report::format;
+
+/// Who is to read them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reader {
+    /// sysctl.d(5), tmpfiles.d(5), udev(7), systemd.unit(5), and GRUB's configuration.
+    System,
+    /// TuneD: one profile with all of it.
+    Tuned,
+}
+
+/// A file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct File {
+    /// Below the root, as `etc/sysctl.d/90-punctual-tune.conf`.
+    pub path: &'static str,
+    /// Its text.
+    pub text: String,
+    /// What has to be done for it to count without a reboot, or that it takes one.
+    pub then: &'static str,
+}
+
+/// The files, and the writes that none of them can repeat.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Persistent {
+    /// The files.
+    pub files: Vec<File>,
+    /// What is not in them, and why.
+    pub not_kept: Vec<String>,
+}
+
+const SYSCTL: &str = "etc/sysctl.d/90-punctual-tune.conf";
+const TMPFILES: &str = "etc/tmpfiles.d/90-punctual-tune.conf";
+const UDEV: &str = "etc/udev/rules.d/90-punctual-tune.rules";
+const GRUB: &str = "etc/default/grub.d/90-punctual-tune.cfg";
+const IRQBALANCE: &str = "etc/systemd/system/irqbalance.service.d/90-punctual-tune.conf";
+const TUNED: &str = "etc/tuned/punctual-tune/tuned.conf";
+
+/// One thing to be kept.
+enum Kept {
+    /// A name of sysctl(8) and its value.
+    Sysctl(String, String),
+    /// A file of /sys and its value.
+    Sysfs(String, String),
+    /// An attribute of a network interface, which may appear later.
+    Net { interface: String, attribute: String, value: String },
+    /// CPUs that interrupts may go to, and those that they must not.
+    Interrupts { allowed: CpuSet, kept_free: CpuSet },
+}
+
+/// The files of what is recommended.
+pub fn files(document: &TuningDocument, spec: &Spec, reader: Reader) -> Persistent {
+    let mut all = Persistent::default();
+    let mut texts: Vec<(&'static str, String)> = Vec::new();
+    for name in &document.recommended {
+        let Some(setting) = spec.settings.iter().find(|setting| setting.name == *name) else {
+            all.not_kept.push(format!("{name}: the tuning's request does not have it"));
+            continue;
+        };
+        let evidence = evidence(document, setting);
+        for kept in kept(setting, &mut all.not_kept) {
+            let lines = match reader {
+                Reader::System => for_system(&kept),
+                Reader::Tuned => for_tuned(&kept),
+            };
+            for (path, line) in lines {
+                add(&mut texts, path, &evidence, &line);
+            }
+        }
+    }
+    let head = head(document);
+    all.files = match reader {
+        Reader::System => {
+            texts.into_iter().map(|(path, text)| of_system(path, &head, &text)).collect()
+        }
+        Reader::Tuned if texts.is_empty() => Vec::new(),
+        Reader::Tuned => vec![profile(&head, &texts)],
+    };
+    all
+}
+
+/// Adds a line once, with the evidence above the first of its setting.
+fn add(texts: &mut Vec<(&'static str, String)>, path: &'static str, evidence: &str, line: &str) {
+    let place = texts.iter().position(|(known, _)| *known == path).unwrap_or_else(|| {
+        texts.push((path, String::new()));
+        texts.len() - 1
+    });
+    let text = &mut texts[place].1;
+    if !text.contains(evidence) {
+        *text += evidence;
+    }
+    if !text.lines().any(|known| known == line) {
+        *text += line;
+        text.push('\n');
+    }
+}
+
+fn kept(setting: &Setting, not_kept: &mut Vec<String>) -> Vec<Kept> {
+    let mut all = Vec::new();
+    for write in &setting.writes {
+        match kept_write(write) {
+            Ok(kept) => all.push(kept),
+            Err(why) => not_kept.push(format!("{}: {}: {why}", setting.name, write.path)),
+        }
+    }
+    all
+}
+
+fn kept_write(write: &Write) -> Result<Kept, String> {
+    let is_plain = |c: char| c.is_ascii_graphic() && !"\"'\\$`#".contains(c);
+    let (path, value) = (write.path.as_str(), write.new.clone());
+    if !path.chars().all(is_plain) || !value.chars().all(|c| is_plain(c) || c == ' ') {
+        return Err("its name or value cannot stand in such a file".to_owned());
+    }
+    if let Some(name) = path.strip_prefix("/proc/sys/") {
+        // Dots separate in one notation, slashes in the other (sysctl.d(5)).
+        let name = if name.contains('.') { name.to_owned() } else { name.replace('/', ".") };
+        return Ok(Kept::Sysctl(name, value));
+    }
+    if path.starts_with("/proc/irq/") {
+        let set = |text: &str| -> Result<CpuSet, String> {
+            let is_list = path.ends_with("_list");
+            let set = if is_list { text.parse() } else { CpuSet::from_mask(text) };
+            set.map_err(|why| why.to_string())
+        };
+        let (old, allowed) = (set(&write.old)?, set(&value)?);
+        return Ok(Kept::Interrupts { kept_free: old.difference(&allowed), allowed });
+    }
+    if let Some((interface, attribute)) =
+        path.strip_prefix("/sys/class/net/").and_then(|rest| rest.split_once('/'))
+    {
+        let (interface, attribute) = (interface.to_owned(), attribute.to_owned());
+        return Ok(Kept::Net { interface, attribute, value });
+    }
+    match path.starts_with("/sys/kernel/debug/") {
+        true => Err("files of debugfs are not there when a system starts".to_owned()),
+        false if path.starts_with("/sys/") => Ok(Kept::Sysfs(path.to_owned(), value)),
+        false => Err("no configuration of a system has such a file".to_owned()),
+    }
+}
+
+fn for_system(kept: &Kept) -> Vec<(&'static str, String)> {
+    match kept {
+        Kept::Sysctl(name, value) => vec![(SYSCTL, format!("{name} = {value}"))],
+        Kept::Sysfs(path, value) => vec![(TMPFILES, format!("w {path} - - - - {value}"))],
+        Kept::Net { interface, attribute, value } => vec![(
+            UDEV,
+            format!(
+                "ACTION==\"add\", SUBSYSTEM==\"net\", KERNEL==\"{interface}\", \
+                 ATTR{{{attribute}}}=\"{value}\""
+            ),
+        )],
+        Kept::Interrupts { allowed, kept_free } => vec![
+            (GRUB, irqaffinity(allowed)),
+            (IRQBALANCE, format!("Environment=IRQBALANCE_BANNED_CPULIST={kept_free}")),
+        ],
+    }
+}
+
+fn irqaffinity(allowed: &CpuSet) -> String {
+    format!("GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX irqaffinity={allowed}\"")
+}
+
+/// The sections of a profile stand for paths.
+fn for_tuned(kept: &Kept) -> Vec<(&'static str, String)> {
+    match kept {
+        Kept::Sysctl(name, value) => vec![("[sysctl]", format!("{name} = {value}"))],
+        Kept::Sysfs(path, value) => vec![("[sysfs]", format!("{path} = {value}"))],
+        Kept::Net { interface, attribute, value } => {
+            vec![("[sysfs]", format!("/sys/class/net/{interface}/{attribute} = {value}"))]
+        }
+        Kept::Interrupts { allowed, kept_free } => vec![
+            ("[bootloader]", format!("cmdline_punctual = +irqaffinity={allowed}")),
+            ("[irqbalance]", format!("banned_cpus = {kept_free}")),
+        ],
+    }
+}
+
+fn of_system(path: &'static str, head: &str, body: &str) -> File {
+    let section = if path == IRQBALANCE { "[Service]\n" } else { "" };
+    let then = match path {
+        SYSCTL => "sysctl --system",
+        TMPFILES => "systemd-tmpfiles --create",
+        UDEV => "udevadm control --reload && udevadm trigger --action=add --subsystem-match=net",
+        IRQBALANCE => "systemctl daemon-reload && systemctl try-restart irqbalance",
+        _ => "update-grub, and reboot",
+    };
+    File { path, text: format!("{head}{section}{body}"), then }
+}
+
+fn profile(head: &str, texts: &[(&'static str, String)]) -> File {
+    let mut text = format!("{head}[main]\nsummary = what punctual tune found for this machine\n");
+    for (section, body) in texts {
+        text += &format!("\n{section}\n{body}");
+    }
+    File { path: TUNED, text, then: "tuned-adm profile punctual-tune" }
+}
+
+fn head(document: &TuningDocument) -> String {
+    let set = document.set.as_ref();
+    let micros = |ns: Option<f64>| {
+        ns.map_or_else(|| "not known".to_owned(), |ns| format!("{} µs", format::micros_f64(ns)))
+    };
+    let (untouched, with_set) =
+        (micros(set.and_then(|set| set.untouched)), micros(set.and_then(|set| set.with_set)));
+    let ratio = set.and_then(|set| set.effect).map_or_else(String::new, |of| ratio(&of));
+    format!(
+        "# Written by `punctual tune apply`; `punctual tune apply DIR --undo` removes it.\n# {} of \
+         {} on Linux {}: {untouched} untouched, {with_set} with all of these{ratio}.\n# {} blocks \
+         in {}; at most {} of such tunings name a setting that does not help.\n",
+        format::plain(&document.metric),
+        format::plain(&document.experiment),
+        format::plain(document.kernel.as_deref().unwrap_or("(release not known)")),
+        document.blocks,
+        format::duration(Nanos(document.elapsed.ns())),
+        format::percent(document.error_rate),
+    )
+}
+
+fn evidence(document: &TuningDocument, setting: &Setting) -> String {
+    let tuned = document.settings.iter().find(|tuned| tuned.name == setting.name);
+    let effect = tuned.and_then(|tuned| tuned.effect);
+    let effect = effect.map_or_else(String::new, |of| ratio(&of));
+    format!("# {}{effect}\n", format::plain(&setting.name))
+}
+
+fn ratio(of: &Ratio) -> String {
+    let [low, high] = of.interval;
+    format!(": ×{:.2} (95 %: {low:.2} to {high:.2})", of.ratio)
+}

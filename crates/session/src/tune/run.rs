@@ -1,0 +1,282 @@
+//! A tuning from its request to what it found.
+
+use super::blocks::{Blocks, Measured, Runs};
+use super::changes::{Changes, differences, refusal, snapshot};
+use super::directory::{Directory, Spec};
+use super::offer::LeftOut;
+use super::setting::Setting;
+use crate::exit::Failure;
+use crate::interrupts::Interrupts;
+use crate::messages::Listener;
+use punctual_analyze::tune::{Block, Figure, Machine, Request, Tuning, conduct, required};
+use punctual_bundle::tune::{BlockRecord, NotTried, TuningDocument, TuningEnd};
+use punctual_core::Nanos;
+use punctual_host::files::{Files, Root};
+use punctual_host::isolate::check_rights;
+use punctual_host::journal;
+use punctual_report::format;
+use std::path::Path;
+use std::time::Instant;
+
+/// What became of a tuning.
+pub struct Ended {
+    /// What it found.
+    pub document: TuningDocument,
+    /// What ended it before its end; the settings are taken back, and it can go on.
+    pub broken: Option<Failure>,
+}
+
+/// Begins a tuning.
+///
+/// # Errors
+/// It cannot begin. Nothing is changed then, or all is taken back.
+pub fn begin(
+    place: &Path,
+    experiment: &[u8],
+    spec: Spec,
+    messages: Listener,
+) -> Result<Ended, Failure> {
+    let (files, store) = (Root::system(), journal::Directory::system());
+    check_rights(&files).map_err(Failure::refused)?;
+    let interrupts = Interrupts::listen()?;
+    let changes = Changes { files: &files, store: &store };
+    let spec = tried_once(&changes, spec)?;
+    let directory = Directory::create(place, experiment, &spec)?;
+    on_this_machine(&changes, &directory, &spec, interrupts, messages)
+}
+
+/// Goes on with a tuning.
+///
+/// # Errors
+/// There is none, or the machine is not as it was.
+pub fn resume(place: &Path, messages: Listener) -> Result<(Spec, Ended), Failure> {
+    let (files, store) = (Root::system(), journal::Directory::system());
+    check_rights(&files).map_err(Failure::refused)?;
+    let (directory, spec) = Directory::open(place)?;
+    let interrupts = Interrupts::listen()?;
+    let changes = Changes { files: &files, store: &store };
+    let ended = on_this_machine(&changes, &directory, &spec, interrupts, messages)?;
+    Ok((spec, ended))
+}
+
+fn on_this_machine(
+    changes: &Changes,
+    directory: &Directory,
+    spec: &Spec,
+    interrupts: Interrupts,
+    messages: Listener,
+) -> Result<Ended, Failure> {
+    let mut runs = Runs {
+        experiment: directory.experiment(),
+        place: directory.runs(),
+        figure: Figure::parse(&spec.figure).map_err(Failure::refused)?,
+        interrupts,
+        began: Instant::now(),
+    };
+    tune(changes, directory, spec, &mut runs, messages)
+}
+
+/// Sets each setting once and takes it back: what the kernel refuses is left out, and a setting of
+/// which nothing is left is not tried.
+///
+/// # Errors
+/// Nothing is left, or something could not be taken back.
+pub fn tried_once(changes: &Changes, mut spec: Spec) -> Result<Spec, Failure> {
+    changes.restore()?;
+    let before = snapshot(changes.files, &spec.settings);
+    let mut kept = Vec::new();
+    for mut setting in std::mem::take(&mut spec.settings) {
+        let results = changes.set(&[&setting]);
+        changes.restore()?;
+        let results = results?;
+        let refused: Vec<String> = results.iter().filter_map(refusal).collect();
+        let mut results = results.iter();
+        setting.writes.retain(|_| results.next().is_some_and(|result| refusal(result).is_none()));
+        match setting.writes.is_empty() {
+            false => kept.push(setting),
+            true => {
+                let why = refused.into_iter().next();
+                let why = why.unwrap_or_else(|| "it changes nothing".to_owned());
+                spec.left_out.push(LeftOut { name: setting.name, why });
+            }
+        }
+    }
+    spec.settings = kept;
+    unchanged(changes.files, &before, &spec)?;
+    if spec.settings.is_empty() {
+        return Err(Failure::refused("no setting is left to try: see `punctual tune --list`"));
+    }
+    Ok(spec)
+}
+
+fn unchanged(
+    files: &dyn Files,
+    before: &[journal::record::FileValue],
+    spec: &Spec,
+) -> Result<(), Failure> {
+    let after = snapshot(files, &spec.settings);
+    let is_kept = |file: &&journal::record::FileValue| after.iter().any(|of| of.path == file.path);
+    let before: Vec<_> = before.iter().filter(is_kept).cloned().collect();
+    let changed = differences(&before, &after);
+    match changed.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::failed(format!(
+            "settings are not as they were before the tuning:\n  {}",
+            changed.join("\n  ")
+        ))),
+    }
+}
+
+/// What a setting's file held when the tuning was asked for.
+fn as_asked(spec: &Spec) -> Vec<journal::record::FileValue> {
+    let writes = spec.settings.iter().flat_map(|setting| &setting.writes);
+    let mut all: Vec<_> = writes
+        .map(|write| journal::record::FileValue {
+            path: write.path.clone(),
+            value: write.old.clone(),
+        })
+        .collect();
+    all.sort_by(|a, b| a.path.cmp(&b.path));
+    all.dedup_by(|a, b| a.path == b.path);
+    all
+}
+
+/// The tuning, on a machine that measures blocks somehow. Whatever ends it, the settings are taken
+/// back; only what kills this process leaves them to the journal.
+///
+/// # Errors
+/// It cannot begin, or the settings cannot be taken back.
+pub fn tune(
+    changes: &Changes,
+    directory: &Directory,
+    spec: &Spec,
+    blocks: &mut dyn Blocks,
+    messages: Listener,
+) -> Result<Ended, Failure> {
+    changes.restore()?;
+    unchanged(changes.files, &as_asked(spec), spec)?;
+    let (kept, mut tuning) = directory.replay(spec)?;
+    let before = kept.last().map_or(Nanos::ZERO, |block| block.elapsed);
+    let mut machine = OnMachine {
+        changes,
+        directory,
+        spec,
+        blocks,
+        messages,
+        kept,
+        before,
+        refused: None,
+        last: None,
+    };
+    let ran = conduct(&mut tuning, &mut machine);
+    let kept = machine.kept;
+    messages.replace_line("");
+    let restored = changes.restore().and_then(|()| unchanged(changes.files, &as_asked(spec), spec));
+    let mut document = document(spec, &tuning, &kept);
+    if ran.is_err() {
+        document.ended = TuningEnd::Interrupted;
+    }
+    directory.write(&document)?;
+    restored?;
+    Ok(Ended { document, broken: ran.err() })
+}
+
+fn document(spec: &Spec, tuning: &Tuning, blocks: &[BlockRecord]) -> TuningDocument {
+    let found = tuning.outcome(&spec.figure);
+    let not_tried = |left: &LeftOut| NotTried { name: left.name.clone(), why: left.why.clone() };
+    let require = spec.require.as_ref().and_then(|text| text.parse().ok());
+    let is_recommended = !found.recommended.is_empty();
+    TuningDocument {
+        experiment: spec.experiment.clone(),
+        kernel: spec.kernel.clone(),
+        not_tried: spec.left_out.iter().map(not_tried).collect(),
+        required: require.map(|require| required(&require, blocks, is_recommended)),
+        ..found
+    }
+}
+
+/// This machine, as the experiment knows one.
+struct OnMachine<'a> {
+    changes: &'a Changes<'a>,
+    directory: &'a Directory,
+    spec: &'a Spec,
+    blocks: &'a mut dyn Blocks,
+    messages: Listener,
+    kept: Vec<BlockRecord>,
+    /// The time of earlier processes.
+    before: Nanos,
+    /// Why the next block cannot be used: a setting was refused that was not before.
+    refused: Option<String>,
+    last: Option<Measured>,
+}
+
+impl Machine for OnMachine<'_> {
+    type Error = Failure;
+
+    fn apply(&mut self, on: &[bool]) -> Result<(), Failure> {
+        let settings = self.spec.settings.iter().zip(on).filter(|(_, on)| **on);
+        let settings: Vec<&Setting> = settings.map(|(setting, _)| setting).collect();
+        let results = self.changes.set(&settings)?;
+        self.refused = results.iter().find_map(refusal);
+        Ok(())
+    }
+
+    fn settle(&mut self, time: Nanos) -> Result<(), Failure> {
+        if time > Nanos::ZERO { self.blocks.wait(time) } else { Ok(()) }
+    }
+
+    fn measure(&mut self, request: &Request) -> Result<Option<f64>, Failure> {
+        let number = self.kept.len() as u64 + 1;
+        let measured = match self.refused.clone() {
+            Some(why) => Measured { figure: None, why: Some(why) },
+            None => self.blocks.measure(number, &request.on)?,
+        };
+        let figure = measured.figure;
+        self.last = Some(measured);
+        Ok(figure)
+    }
+
+    fn elapsed(&self) -> Nanos {
+        self.before + self.blocks.elapsed()
+    }
+
+    fn keep(&mut self, request: &Request, block: Block) -> Result<(), Failure> {
+        let record = BlockRecord {
+            number: self.kept.len() as u64 + 1,
+            purpose: request.purpose.word().to_owned(),
+            on: self.spec.names(&request.on),
+            figure: block.figure,
+            why: self.last.take().and_then(|measured| measured.why),
+            elapsed: block.elapsed,
+        };
+        self.directory.keep(&record)?;
+        progress(self.messages, self.spec, &record);
+        self.kept.push(record);
+        Ok(())
+    }
+}
+
+/// A line of each block: on a terminal in the place of the one before, unless it cannot be used.
+fn progress(messages: Listener, spec: &Spec, block: &BlockRecord) {
+    let figure = match (block.figure, &block.why) {
+        (Some(figure), _) => format!("{} µs", format::micros_f64(figure)),
+        (None, why) => {
+            format!("cannot be used: {}", format::plain(why.as_deref().unwrap_or("not known")))
+        }
+    };
+    let on = match block.on.as_slice() {
+        [] => "untouched".to_owned(),
+        on => format::counted(on.len() as u64, "setting"),
+    };
+    let line = format!(
+        "{} of {}: block {}, {on}: {} {figure}",
+        format::roughly(block.elapsed),
+        format::roughly(spec.within),
+        block.number,
+        spec.figure,
+    );
+    match messages.line_width() {
+        Some(_) if block.figure.is_some() => messages.replace_line(&line),
+        _ => messages.progress(&line),
+    }
+}
