@@ -57,9 +57,10 @@ impl DebianName {
             .split_once('.')
             .is_some_and(|(major, minor)| is_number(major) && is_number(minor))
         {
-            let what = "names have the form 6.1 or 6.1-rt: Debian's standard kernel of a series, \
-                        or the one with PREEMPT_RT";
-            return Err(LabError::Request(format!("`{name}` is not a kernel name; {what}")));
+            return Err(LabError::Request(format!(
+                "`{name}` is not the name of a kernel: use {}",
+                available()
+            )));
         }
         Ok(DebianName { series: series.to_owned(), realtime })
     }
@@ -99,16 +100,26 @@ impl DebianName {
         if let (Some(why), true) = (refused, seen.is_empty()) {
             return Err(why);
         }
-        let known: Vec<&str> = RELEASED.iter().map(|(series, _)| *series).collect();
         Err(LabError::missing(
             format!("the kernel series {} (Debian's {})", self.series, seen.join(", ")),
-            format!("use one of those, or of {}, or a kernel by path", known.join(", ")),
+            format!("use one of those, or {}", available()),
         ))
     }
 
     fn metapackage(&self, arch: Arch) -> String {
         format!("linux-image-{}{}", if self.realtime { "rt-" } else { "" }, arch.kernel_flavour())
     }
+}
+
+/// The kernels that there are, in words.
+fn available() -> String {
+    let released: Vec<&str> = RELEASED.iter().map(|(series, _)| *series).collect();
+    format!(
+        "Debian's {} (with -rt, as 6.1-rt: PREEMPT_RT), the series that {} has now, or your own \
+         image by its path, with a `/` in it (vm:./bzImage)",
+        released.join(", "),
+        MOVING.join(" or "),
+    )
 }
 
 impl Kernel {
@@ -229,7 +240,8 @@ mod tests {
             let Err(LabError::Request(output)) = DebianName::parse(wrong) else {
                 panic!("{wrong}")
             };
-            assert!(output.contains("6.1-rt"), "{output}");
+            assert!(output.contains("5.10, 6.1, 6.12 (with -rt, as 6.1-rt"), "{output}");
+            assert!(output.contains("your own image") && output.contains("vm:./"), "{output}");
         }
     }
 
