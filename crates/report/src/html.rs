@@ -45,6 +45,7 @@ mod tune;
 mod warnings;
 mod worst;
 
+use crate::naming::{self, Identity};
 pub use comparison::comparison;
 pub use hunt::hunt;
 pub use lab::lab;
@@ -90,6 +91,18 @@ pub struct ReportInput<'a> {
 }
 
 impl<'a> ReportInput<'a> {
+    /// What distinguishes it from others.
+    fn identity(&self) -> Identity {
+        let directory = &self.bundle.directory;
+        // A label that was chosen stands in the place of the directory's name.
+        let path = match directory.file_name().is_some_and(|name| *name == *self.label) {
+            true => directory.display().to_string(),
+            false => self.label.clone(),
+        };
+        let kernel = self.environment.as_ref().and_then(naming::kernel_of);
+        Identity { path, kernel, machine: self.bundle.manifest.machine.clone() }
+    }
+
     /// A bundle with its own documents, called by the name of its directory. A document that cannot
     /// be read is shown as unavailable, with the reason.
     pub fn of(bundle: &'a Bundle, summary: &'a Summary) -> ReportInput<'a> {

@@ -6,6 +6,7 @@ pub mod export;
 pub mod format;
 pub mod html;
 pub mod marks;
+pub mod naming;
 mod notes;
 pub mod openmetrics;
 mod published;

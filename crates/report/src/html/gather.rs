@@ -6,11 +6,12 @@ use super::over_time::{Source, phase_start};
 use super::style::Style;
 use super::text;
 use super::{MAX_SERIES, percentiles};
+use crate::naming::{Identity, distinct};
 use punctual_analyze::{Distribution, Timeline};
 use punctual_bundle::summary::SeriesSummary;
 use punctual_bundle::{Phase, Series, Timebase};
 use punctual_core::{ClockNs, Nanos, Sample};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 /// Buckets of time in the finest page.
 pub const BUCKETS: usize = 1_000;
@@ -98,7 +99,8 @@ impl Line<'_> {
 
 /// Reads all series.
 pub fn gather<'a>(inputs: &'a [ReportInput<'a>]) -> Content<'a> {
-    let labels = distinct(inputs.iter().map(|input| text::name(&input.label)));
+    let identities: Vec<Identity> = inputs.iter().map(ReportInput::identity).collect();
+    let labels: Vec<String> = distinct(&identities).iter().map(|name| text::name(name)).collect();
     let naming = Naming::of(inputs);
     let (mut groups, mut lines, mut left_out) = (Vec::new(), Vec::new(), 0);
     for (place, input) in inputs.iter().enumerate() {
@@ -279,26 +281,5 @@ impl Naming {
             (true, false) => group.to_owned(),
             (false, _) => series.to_owned(),
         }
-    }
-}
-
-/// The names, with numbers behind those that come twice.
-fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
-    let mut seen: HashMap<String, usize> = HashMap::new();
-    let mut number = |name: String| {
-        let times = seen.entry(name.clone()).and_modify(|n| *n += 1).or_insert(1);
-        if *times > 1 { format!("{name} ({times})") } else { name }
-    };
-    names.map(&mut number).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn labels_are_distinct() {
-        let names = ["a", "b", "a"].map(str::to_owned);
-        assert_eq!(distinct(names.into_iter()), ["a", "b", "a (2)"]);
     }
 }

@@ -1,0 +1,192 @@
+//! What several bundles are called beside each other: by what differs between them.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+/// A name that says nothing about the run ends in when it began: `-20261103-141500`.
+const STAMP: [usize; 2] = [8, 6];
+
+/// What a bundle, or several runs of the same, can be named by.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Identity {
+    /// The directory, as it was given.
+    pub path: String,
+    /// The release of its kernel, where that was recorded.
+    pub kernel: Option<String>,
+    /// The machine, where that was recorded.
+    pub machine: Option<String>,
+}
+
+impl Identity {
+    /// Of several runs of one side: what they share.
+    pub fn together(runs: &[Identity]) -> Identity {
+        let [first, rest @ ..] = runs else { return Identity::default() };
+        let shared = |of: fn(&Identity) -> &Option<String>| {
+            of(first).clone().filter(|value| rest.iter().all(|one| of(one).as_ref() == Some(value)))
+        };
+        let path = match rest {
+            [] => first.path.clone(),
+            _ => common(runs),
+        };
+        Identity { path, kernel: shared(|of| &of.kernel), machine: shared(|of| &of.machine) }
+    }
+
+    fn file_name(&self) -> String {
+        parts(&self.path).pop().unwrap_or_else(|| self.path.clone())
+    }
+}
+
+/// The release of the kernel in an `environment.json`.
+pub fn kernel_of(environment: &serde_json::Value) -> Option<String> {
+    environment["kernel"]["release"]["known"].as_str().map(str::to_owned)
+}
+
+/// A name for each, no two alike: their own names where these were chosen and differ; else kernel
+/// or machine; else the parts of their paths that differ; the same bundle twice is numbered.
+pub fn distinct(all: &[Identity]) -> Vec<String> {
+    let own: Vec<String> = all.iter().map(Identity::file_name).collect();
+    if all.len() < 2 || (differ(&own) && !own.iter().any(|name| is_stamped(name))) {
+        return own;
+    }
+    let recorded = |of: &dyn Fn(&Identity) -> Option<String>| {
+        all.iter().map(of).collect::<Option<Vec<String>>>().filter(|names| differ(names))
+    };
+    let both = |of: &Identity| Some(format!("{}, {}", of.kernel.as_ref()?, of.machine.as_ref()?));
+    recorded(&|of| of.kernel.clone())
+        .or_else(|| recorded(&|of| of.machine.clone()))
+        .or_else(|| recorded(&both))
+        .or_else(|| differ(&own).then(|| own.clone()))
+        .or_else(|| by_path(all))
+        .unwrap_or_else(|| numbered(&own))
+}
+
+fn differ(names: &[String]) -> bool {
+    names.iter().collect::<HashSet<_>>().len() == names.len()
+}
+
+/// Whether it is the name that a command gives: it ends in a date and a time.
+fn is_stamped(name: &str) -> bool {
+    let mut parts = name.rsplit('-');
+    let [time, date] = [parts.next(), parts.next()];
+    let digits = |part: Option<&str>, n| {
+        part.is_some_and(|part| part.len() == n && part.bytes().all(|b| b.is_ascii_digit()))
+    };
+    digits(date, STAMP[0]) && digits(time, STAMP[1])
+}
+
+fn parts(path: &str) -> Vec<String> {
+    let named = Path::new(path).components().filter_map(|part| match part {
+        std::path::Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
+        _ => None,
+    });
+    named.collect()
+}
+
+/// The ends of the paths without what all have in common: `6.1` and `6.1-rt` of `cells/6.1/r1` and
+/// `cells/6.1-rt/r1`.
+fn by_path(all: &[Identity]) -> Option<Vec<String>> {
+    let mut all: Vec<Vec<String>> = all.iter().map(|of| parts(&of.path)).collect();
+    while all.iter().all(|path| path.len() > 1)
+        && all.iter().all(|path| path.last() == all[0].last())
+    {
+        all.iter_mut().for_each(|path| {
+            path.pop();
+        });
+    }
+    let longest = all.iter().map(Vec::len).max()?;
+    (1..=longest).find_map(|parts| {
+        let ends = all.iter().map(|path| path[path.len().saturating_sub(parts)..].join("/"));
+        let ends: Vec<String> = ends.collect();
+        (differ(&ends) && ends.iter().all(|end| !end.is_empty())).then_some(ends)
+    })
+}
+
+/// Numbers behind those that come twice.
+fn numbered(names: &[String]) -> Vec<String> {
+    let mut seen: Vec<String> = Vec::new();
+    for name in names {
+        let number = |n: usize| if n == 1 { name.clone() } else { format!("{name} ({n})") };
+        let free = (1..).map(number).find(|name| !seen.contains(name));
+        seen.extend(free);
+    }
+    seen
+}
+
+/// What the paths of several runs begin with: `before` of `before1 before2`, `cells/6.1` of
+/// `cells/6.1/r1 cells/6.1/r2`. One that would say nothing is the first one's.
+fn common(runs: &[Identity]) -> String {
+    let first = &runs[0].path;
+    let shared = runs.iter().fold(first.chars().count(), |least, one| {
+        let same = first.chars().zip(one.path.chars()).take_while(|(a, b)| a == b);
+        least.min(same.count())
+    });
+    let shared: String = first.chars().take(shared).collect();
+    // `cells/6.1/r` is cut in a name that numbers distinguish.
+    let (above, name) = shared.rsplit_once('/').unwrap_or(("", &shared));
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || "-_. ".contains(c));
+    match (above, name) {
+        (_, name) if name.chars().count() > 1 => format!("{above}/{name}"),
+        ("", _) => first.clone(),
+        (above, _) => above.to_owned(),
+    }
+    .trim_start_matches(if first.starts_with('/') { "" } else { "/" })
+    .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(path: &str) -> Identity {
+        Identity { path: path.to_owned(), ..Identity::default() }
+    }
+
+    fn on(path: &str, kernel: &str, machine: &str) -> Identity {
+        Identity { kernel: Some(kernel.to_owned()), machine: Some(machine.to_owned()), ..at(path) }
+    }
+
+    #[test]
+    fn names_that_were_chosen_stay() {
+        let all = [on("runs/standard", "6.1", "a"), on("rt", "6.1-rt", "a")];
+        assert_eq!(distinct(&all), ["standard", "rt"]);
+        assert_eq!(
+            distinct(&[on("punctual-x-20261103-141500", "6.1", "a")]),
+            ["punctual-x-20261103-141500"]
+        );
+    }
+
+    #[test]
+    fn names_that_say_nothing_give_way_to_what_differs() {
+        let stamped = ["punctual-x-20261103-141500", "punctual-x-20261103-141700"];
+        let [a, b] = stamped;
+        assert_eq!(distinct(&[on(a, "6.1", "m"), on(b, "6.1-rt", "m")]), ["6.1", "6.1-rt"]);
+        assert_eq!(distinct(&[on(a, "6.1", "m"), on(b, "6.1", "n")]), ["m", "n"]);
+        let four = [on("r", "5", "m"), on("r", "5", "n"), on("r", "6", "m"), on("r", "6", "n")];
+        assert_eq!(distinct(&four), ["5, m", "5, n", "6, m", "6, n"]);
+        // Nothing differs but when they began.
+        assert_eq!(distinct(&[on(a, "6.1", "m"), on(b, "6.1", "m")]), stamped);
+    }
+
+    #[test]
+    fn the_same_name_gets_its_path_and_the_same_bundle_a_number() {
+        assert_eq!(distinct(&[at("lq/cells/6.1/r1"), at("lq/cells/6.1-rt/r1")]), ["6.1", "6.1-rt"]);
+        assert_eq!(
+            distinct(&[at("a/x/r1"), at("a/y/r2"), at("b/x/r1")]),
+            ["a/x/r1", "a/y/r2", "b/x/r1"]
+        );
+        assert_eq!(distinct(&[at("r"), at("r"), at("r")]), ["r", "r (2)", "r (3)"]);
+        assert_eq!(distinct(&[at("r1"), at("x/r1")]), ["r1", "x/r1"]);
+    }
+
+    #[test]
+    fn several_runs_are_named_by_what_they_share() {
+        let of =
+            |paths: &[&str]| Identity::together(&paths.iter().map(|p| at(p)).collect::<Vec<_>>());
+        assert_eq!(of(&["before1", "before2"]).path, "before");
+        assert_eq!(of(&["cells/6.1/r1", "cells/6.1/r2"]).path, "cells/6.1");
+        assert_eq!(of(&["/r/rt-1", "/r/rt-12"]).path, "/r/rt");
+        assert_eq!(of(&["x", "y"]).path, "x");
+        let mixed = Identity::together(&[on("a1", "6.1", "m"), on("a2", "6.1", "n")]);
+        assert_eq!((mixed.kernel.as_deref(), mixed.machine), (Some("6.1"), None));
+    }
+}
