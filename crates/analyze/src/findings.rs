@@ -12,11 +12,12 @@ pub use validity::of_validity;
 
 /// Every finding that figures can raise, with one line on what it means; docs/reference/json.md
 /// lists the same.
-pub const IDS: [(&str, &str); 35] = [
+pub const IDS: [(&str, &str); 36] = [
     ("cut-off", "the run has no recorded end"),
     ("ended-early", "the run was interrupted or stopped before its end"),
     ("bundle-damaged", "a part of the bundle could not be read"),
     ("steal", "the hypervisor took CPU time during a phase"),
+    ("not-idle", "a phase is called idle, and something else kept the CPUs busy"),
     ("validation-differs", "a workload reports other counts than an independent source"),
     ("load-failed", "a load failed"),
     ("no-samples", "nothing was measured"),

@@ -101,7 +101,8 @@ pub fn summarize_run(run: &RunView) -> Summary {
     let mut summaries = Vec::new();
     for phase in phases {
         let name = &phase.meta.name;
-        born.extend(findings::of_phase(phase.meta));
+        let is_periodic = phase.series.iter().all(|series| series.meta.period.is_some());
+        born.extend(findings::of_phase(phase.meta, is_periodic));
         // A phase that ended before the run was cut off is whole: its last checkpoint stands before
         // its duration.
         let ended = manifest.ending.is_some() || phase.meta.duration.is_some();

@@ -2,6 +2,7 @@
 //! remedy.
 
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::fmt;
 
 /// How much a finding weighs.
@@ -48,6 +49,10 @@ pub struct Finding {
     pub remedy: Option<String>,
 }
 
+/// The place of a finding among others ([`Finding::rank`]), the first one least.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Rank(bool, bool, Reverse<Severity>);
+
 impl Finding {
     /// The subject of what `punctual check` found: figures may show it briefly, because that
     /// command shows it in full.
@@ -69,6 +74,15 @@ impl Finding {
             remedy: None,
         }
     }
+    /// Whether it is a property of the machine (what `punctual check` found), not of the run.
+    pub fn is_readiness(&self) -> bool {
+        self.subject == Finding::READINESS
+    }
+    /// The place among others: what was wrong with the run, then what is wrong with the machine,
+    /// then what is good to know of each; in each part the most severe first.
+    pub fn rank(&self) -> Rank {
+        Rank(self.severity < Severity::Warning, self.is_readiness(), Reverse(self.severity))
+    }
     /// Adds what proves it.
     pub fn evidence(mut self, evidence: impl Into<String>) -> Finding {
         self.evidence = Some(evidence.into());
@@ -78,5 +92,25 @@ impl Finding {
     pub fn remedy(mut self, remedy: impl Into<String>) -> Finding {
         self.remedy = Some(remedy.into());
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_wrong_with_the_run_stands_before_properties_of_the_machine() {
+        let of = |id: &str, severity, subject: &str| Finding::new(id, severity, subject, "");
+        let mut all = [
+            of("model", Severity::Bad, Finding::READINESS),
+            of("note", Severity::Note, "system"),
+            of("tick", Severity::Advice, Finding::READINESS),
+            of("others", Severity::Warning, "main/timer"),
+            of("lost", Severity::Bad, "main/timer"),
+        ];
+        all.sort_by_key(Finding::rank);
+        let ids = all.map(|found| found.id);
+        assert_eq!(ids, ["lost", "others", "model", "note", "tick"]);
     }
 }

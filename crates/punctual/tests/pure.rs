@@ -10,6 +10,7 @@ mod layout;
 #[path = "packaging/common.rs"]
 mod packaged;
 
+mod answers;
 mod attach_causes;
 mod cli;
 mod compare;

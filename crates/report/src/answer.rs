@@ -11,7 +11,7 @@ use punctual_bundle::answer::{Answer, DecidingFigure, Delay, Delays};
 use punctual_bundle::summary::{RequirementSummary, Summary, VerdictWord};
 use punctual_bundle::verdict::FailedPart;
 use punctual_bundle::{Outcome, Reason};
-use punctual_core::{CauseKind, Comparison, Fact, Names, Nanos, Severity};
+use punctual_core::{CauseKind, Comparison, Fact, Finding, Names, Nanos, Severity};
 
 /// Causes that are named in a sentence.
 const CAUSES: usize = 4;
@@ -193,8 +193,10 @@ fn remedies(summary: &Summary) -> Vec<String> {
         return Vec::new();
     }
     let findings = summary.findings.iter().filter(|found| found.severity >= Severity::Warning);
-    let mut all: Vec<String> =
-        findings.filter_map(|found| found.remedy.as_deref().map(sentence)).collect();
+    let mut findings: Vec<&Finding> = findings.collect();
+    findings.sort_by_key(|found| found.rank());
+    let remedies = findings.iter().filter_map(|found| found.remedy.as_deref());
+    let mut all: Vec<String> = remedies.map(sentence).collect();
     all.dedup();
     all
 }

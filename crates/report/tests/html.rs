@@ -69,6 +69,16 @@ fn every_fixture_is_a_sound_page_alone_and_with_the_others() {
 }
 
 #[test]
+fn what_was_wrong_with_the_run_comes_before_the_machine() {
+    let bundles = fixtures();
+    let (_, explained) = bundles.iter().find(|(name, _)| name == "explained").unwrap();
+    let page = assert_sound(&page_of(&[explained]));
+    let found = select(&page, "#warnings .finding");
+    assert!(found[0].contains("page faults"), "{found:?}");
+    assert!(found[1].contains("preemption model"), "the gravest of the machine: {found:?}");
+}
+
+#[test]
 fn hostile_texts_stay_texts() {
     let directory = tempfile::tempdir().unwrap();
     let url = "http://127.0.0.1:1";

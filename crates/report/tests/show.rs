@@ -385,3 +385,24 @@ fn virtual_time_is_marked_below_every_section_with_times() {
         assert!(written(&in_virtual_time("good")).contains("virtual"), "{format}");
     }
 }
+
+#[test]
+fn a_corrected_figure_is_shown_only_where_it_is_larger() {
+    let mut summary = summarize(&bundle("lossy"));
+    let of = |summary: &punctual_bundle::summary::Summary| {
+        let text = show(summary, &[], &wide(120));
+        text.lines().find(|line| line.contains("└ corrected")).map(str::to_owned)
+    };
+    assert!(of(&summary).is_some_and(|line| line.contains("54.5")), "p99 is larger");
+    let series = &mut summary.phases[0].series[0];
+    let plain = series.percentiles.clone();
+    let corrected = series.corrected.as_mut().unwrap();
+    corrected.percentiles.insert("99".to_owned(), plain["99"] - 1);
+    let line = of(&summary).unwrap();
+    assert!(!line.contains("28.5") && !line.contains("54.5"), "{line}");
+    let series = &mut summary.phases[0].series[0];
+    let mean = series.mean.unwrap();
+    let corrected = series.corrected.as_mut().unwrap();
+    (corrected.mean, corrected.percentiles) = (mean, plain);
+    assert_eq!(of(&summary), None);
+}

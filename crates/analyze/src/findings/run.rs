@@ -9,6 +9,11 @@ const RUN: &str = "run";
 /// The share of steal time from which on figures may mislead: a thousandth is one tick in a second
 /// at HZ=1000.
 const STEAL: f64 = 0.001;
+/// A phase of this name is said to have no load.
+const IDLE: &str = "idle";
+/// The share of busy time from which on it had one: far more than periodic threads of a measurement
+/// take, and than the system's own housekeeping.
+const BUSY: f64 = 0.25;
 
 /// Findings about its end and the state of its bundle.
 pub fn of_run(manifest: &Manifest, damage: &[String]) -> Vec<Finding> {
@@ -59,8 +64,9 @@ fn early(ending: &Ending) -> Option<Finding> {
     )
 }
 
-/// What happened around the measurement in a phase.
-pub fn of_phase(phase: &PhaseMeta) -> Vec<Finding> {
+/// What happened around the measurement in a phase. `is_periodic`: all its threads work once in a
+/// period.
+pub fn of_phase(phase: &PhaseMeta, is_periodic: bool) -> Vec<Finding> {
     let steal = phase.cpu_load.known().filter(|load| load.all.steal >= STEAL).map(|load| {
         Finding::new(
             "steal",
@@ -81,7 +87,22 @@ pub fn of_phase(phase: &PhaseMeta) -> Vec<Finding> {
     let claims = phase.measures.iter().flat_map(|measure| {
         measure.notes.validations.iter().filter_map(|one| differs(&phase.name, &measure.name, one))
     });
-    steal.into_iter().chain(loads).chain(claims).collect()
+    steal.into_iter().chain(not_idle(phase, is_periodic)).chain(loads).chain(claims).collect()
+}
+
+/// A phase that is called idle, and was not: without a load of its own, and with threads that only
+/// work once in a period, others kept the CPUs busy.
+fn not_idle(phase: &PhaseMeta, is_periodic: bool) -> Option<Finding> {
+    if phase.name != IDLE || !phase.loads.is_empty() || !is_periodic {
+        return None;
+    }
+    let load = phase.cpu_load.known().filter(|load| load.all.busy >= BUSY)?;
+    let message = "the phase is called idle, and something else kept the CPUs busy";
+    Some(
+        Finding::new("not-idle", Severity::Warning, IDLE, message)
+            .evidence(format!("CPUs {:.0} % busy (/proc/stat)", load.all.busy * 100.0))
+            .remedy("end what else runs (top shows it), and measure again"),
+    )
 }
 
 /// A series that the system has nothing for.

@@ -148,7 +148,7 @@ impl About<'_> {
             let plain = of(&self.summary.percentiles);
             let corrected = self.summary.corrected.as_ref().and_then(|c| of(&c.percentiles));
             let figures = match (plain, corrected) {
-                (Some(plain), Some(corrected)) => {
+                (Some(plain), Some(corrected)) if corrected > plain => {
                     format!(
                         "; p99.9 is {} plain and {} corrected",
                         Nanos(plain).readable(),

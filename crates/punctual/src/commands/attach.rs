@@ -166,7 +166,8 @@ pub fn run(args: Args) -> Ending {
     let mut watcher = live::attached_watcher(args.quiet, is_command);
     let outcome = attachment.measure(started, &interrupts, &mut *watcher);
     drop(watcher);
-    let output = Output { to_stderr: is_command, json: args.json, details: args.details };
+    let Args { json, details, quiet, .. } = args;
+    let output = Output { to_stderr: is_command, json, details, quiet };
     let mut finished = ending::end(attachment, outcome);
     output.show(&mut finished, &directory)?;
     let code = finished.code;
@@ -198,6 +199,7 @@ struct Output {
     json: bool,
     /// Every table is wanted.
     details: bool,
+    quiet: bool,
 }
 
 impl Output {
@@ -229,7 +231,11 @@ impl Output {
             }
             let name = shown(directory);
             self.print(&format!("\nbundle  {name}\nreport  punctual report {name}\n"))?;
-            if !self.to_stderr && output::terminal_size(std::io::stdout()).is_none() {
+            let terminal = match self.to_stderr {
+                true => output::terminal_size(std::io::stderr()),
+                false => output::terminal_size(std::io::stdout()),
+            };
+            if self.quiet || terminal.is_none() {
                 self.print(&terminal::closing(&finished.summary, &show_options()))?;
             }
         }
@@ -248,9 +254,7 @@ impl Output {
         }
         if !self.details {
             let whole = format!("--details, or punctual show {}", shown(directory));
-            self.print(&terminal::brief(&finished.summary, &whole, &show_options()))?;
-            return self
-                .print("  and how cycles were recognised, and what that cost (--details)\n");
+            return self.print(&terminal::brief(&finished.summary, &whole, &show_options()));
         }
         self.print(&terminal::show(&finished.summary, &[finished.view()], &show_options()))?;
         let lines = finished.described.iter().map(|line| format::plain(line));

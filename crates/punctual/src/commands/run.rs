@@ -240,8 +240,15 @@ fn show(finished: &mut FinishedRun, json: bool) -> Result<(), Failure> {
 /// The last lines of a log: a line for each requirement, and the verdict. A terminal has them above
 /// all figures.
 pub fn close(summary: &Summary, args: &Common) -> Result<(), Failure> {
-    let is_log = args.quiet || output::terminal_size(std::io::stdout()).is_none();
-    match is_log && !args.json {
+    match args.json {
+        true => Ok(()),
+        false => close_log(summary, args.quiet),
+    }
+}
+
+/// The same where figures were not asked for as JSON.
+pub fn close_log(summary: &Summary, quiet: bool) -> Result<(), Failure> {
+    match quiet || output::terminal_size(std::io::stdout()).is_none() {
         true => output::print(&terminal::closing(summary, &show_options())),
         false => Ok(()),
     }

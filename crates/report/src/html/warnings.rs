@@ -1,8 +1,10 @@
-//! Findings for the page: the most severe first, equal ones of several CPUs and bundles merged.
+//! Findings for the page, in the order of [`Finding::rank`]; equal ones of several CPUs and bundles
+//! are merged.
 
 use super::ReportInput;
 use super::text::{clip, name};
 use punctual_bundle::Completeness;
+use punctual_core::finding::Rank;
 use punctual_core::{Finding, Severity};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -37,6 +39,8 @@ pub struct Warning {
     bundles: Option<String>,
     #[serde(skip)]
     weight: Severity,
+    #[serde(skip)]
+    rank: Rank,
     #[serde(skip)]
     places: Vec<usize>,
 }
@@ -92,7 +96,7 @@ pub fn warnings(inputs: &[ReportInput<'_>], labels: &[String]) -> Warnings {
             _ => Some(names.join(", ")),
         };
     }
-    all.sort_by_key(|warning| std::cmp::Reverse(warning.weight));
+    all.sort_by_key(|warning| warning.rank);
     let more = all.len().saturating_sub(MAX_KINDS) + strange;
     all.truncate(MAX_KINDS);
     let (grave, light) = all.into_iter().partition(|warning| warning.weight >= Severity::Warning);
@@ -155,6 +159,7 @@ fn add(all: &mut Vec<Warning>, place: usize, finding: &Finding) -> bool {
                 remedies: Vec::new(),
                 bundles: None,
                 weight: finding.severity,
+                rank: finding.rank(),
                 places: Vec::new(),
             });
             let last = all.len() - 1;
@@ -188,8 +193,9 @@ fn add(all: &mut Vec<Warning>, place: usize, finding: &Finding) -> bool {
 impl Sentence {
     fn add(&mut self, finding: &Finding) {
         let evidence = finding.evidence.as_deref().map(|text| clip(text, MAX_LENGTH));
-        let of_machine = ["system", "run", Finding::READINESS].contains(&finding.subject.as_str());
-        let subject = (!of_machine).then(|| name(&finding.subject));
+        let has_no_place =
+            ["system", "run", Finding::READINESS].contains(&finding.subject.as_str());
+        let subject = (!has_no_place).then(|| name(&finding.subject));
         let place = self.places.iter().position(|place| place.evidence == evidence);
         match place {
             Some(k) => {

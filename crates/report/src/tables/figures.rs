@@ -2,7 +2,7 @@
 
 use super::{Cell, Column, Face, Table, Tone, Value, percentiles};
 use crate::format::{count, plain};
-use punctual_bundle::summary::{SeriesSummary, Summary, VerdictWord};
+use punctual_bundle::summary::{CorrectedSummary, SeriesSummary, Summary, VerdictWord};
 use std::collections::BTreeMap;
 
 /// Names in a terminal.
@@ -47,7 +47,7 @@ pub fn table<'a>(title: impl Into<String>, series: impl Iterator<Item = Row<'a>>
         let needs = needs.collect::<Vec<_>>().join(", ");
         table.remark(Tone::Faint, format!("too few samples for {missing}; needed: {needs}"));
     }
-    if summaries.iter().any(|s| s.corrected.is_some()) {
+    if summaries.iter().any(|s| larger(s).is_some()) {
         table.beside = "corrected";
         table.remark(
             Tone::Faint,
@@ -65,6 +65,16 @@ pub fn named(summary: &Summary) -> impl Iterator<Item = (String, &SeriesSummary)
     })
 }
 
+/// The corrected figures, where any of them is larger than the plain one: a smaller one would only
+/// show that short waits were filled in.
+fn larger(s: &SeriesSummary) -> Option<&CorrectedSummary> {
+    s.corrected.as_ref().filter(|of| {
+        let plain = |p: &String| s.percentiles.get(p);
+        s.mean.is_none_or(|mean| of.mean > mean)
+            || of.percentiles.iter().any(|(p, ns)| plain(p).is_none_or(|plain| ns > plain))
+    })
+}
+
 /// On a page, common percentiles stand with the details.
 pub fn is_detail(percentile: &str) -> bool {
     percentile.parse::<f64>().is_ok_and(|p| p < 99.0 && p != 50.0)
@@ -74,7 +84,7 @@ const SKIPPED: &str = "missed periods (coordinated omission): the corrected figu
 
 /// `apart`: overruns and skipped releases differ.
 fn columns(shown: &[String], stated: bool, apart: bool) -> Vec<Column> {
-    let mut columns = vec![Column::text("series", 0).at_most(NAME)];
+    let mut columns = vec![Column::text("series", 0).at_most(NAME).shrinking()];
     if stated {
         columns.push(Column::text("verdict", 0).only(Face::Page));
     }
@@ -109,8 +119,11 @@ fn columns(shown: &[String], stated: bool, apart: bool) -> Vec<Column> {
 
 fn row(of: &Row<'_>, shown: &[String], stated: bool, apart: bool) -> Vec<Cell> {
     let s = of.summary;
-    let corrected = s.corrected.as_ref();
-    let beside = |cell: Cell, ns: Option<f64>| Cell { beside: ns.map(Value::Time), ..cell };
+    let corrected = larger(s);
+    let beside = |cell: Cell, plain: Option<f64>, corrected: Option<f64>| Cell {
+        beside: corrected.filter(|ns| plain.is_none_or(|plain| *ns > plain)).map(Value::Time),
+        ..cell
+    };
     let whole = |ns: Option<i64>| Cell::time_or(ns.map(|ns| ns as f64), "none");
     let mut cells = vec![header(of)];
     if stated {
@@ -122,11 +135,12 @@ fn row(of: &Row<'_>, shown: &[String], stated: bool, apart: bool) -> Vec<Cell> {
         Cell::text(&s.scheduling).tone(scheduling),
         Cell { beside: corrected.map(|c| Value::Count(c.count)), ..Cell::count(s.count) },
         whole(s.min),
-        beside(Cell::time_or(s.mean, "none"), corrected.map(|c| c.mean)),
+        beside(Cell::time_or(s.mean, "none"), s.mean, corrected.map(|c| c.mean)),
     ]);
     cells.extend(shown.iter().map(|p| {
-        let second = corrected.and_then(|c| c.percentiles.get(p)).map(|ns| *ns as f64);
-        beside(percentiles::cell(p, &s.percentiles, &s.unsupported_percentiles, s.count), second)
+        let of = |all: &BTreeMap<String, i64>| all.get(p).map(|ns| *ns as f64);
+        let cell = percentiles::cell(p, &s.percentiles, &s.unsupported_percentiles, s.count);
+        beside(cell, of(&s.percentiles), corrected.and_then(|c| of(&c.percentiles)))
     }));
     let stddev = match s.stddev {
         None if s.count > 0 => Cell::from(Value::Unknown),

@@ -43,7 +43,7 @@ fn columns() -> Vec<Column> {
     vec![
         Column::text("verdict", 0),
         Column::text("requirement", 0).at_most(NAME),
-        Column::text("series", 0),
+        Column::text("series", 0).shrinking(),
         Column::figures("measured", 0),
     ]
 }

@@ -15,9 +15,11 @@ use punctual_core::Finding;
 use std::cmp::Reverse;
 
 /// Lines at most; what else the command prints finds room in forty.
-pub const LINES: usize = 34;
+pub const LINES: usize = 35;
 /// Rows of series and findings, from the most to the least: the first that fits.
 const ROOM: [(usize, usize); 5] = [(6, 4), (6, 2), (4, 1), (2, 0), (0, 0)];
+/// What only the command has, at its end.
+const CYCLES: &str = "and how cycles were recognised, and what that cost (--details)";
 /// Names are cut at this many columns.
 const NAME: usize = 32;
 
@@ -34,6 +36,7 @@ pub fn brief(summary: &Summary, whole: &str, options: &ShowOptions) -> String {
         out.gap();
         let left_out = format!("not shown: {} ({whole})", listed(&left_out(summary)));
         out.paragraph("", "  ", Tone::Faint, &left_out);
+        out.paragraph("  ", "  ", Tone::Faint, CYCLES);
         text = out.finish();
         if text.lines().count() <= LINES {
             break;
@@ -81,7 +84,7 @@ fn series(out: &mut Page, summary: &Summary, rows: usize) {
 
 /// A line each, the weightiest first.
 fn write_findings(out: &mut Page, findings: &[Finding], rows: usize) {
-    let own = findings.iter().filter(|found| found.subject != Finding::READINESS);
+    let own = findings.iter().filter(|found| !found.is_readiness());
     let own: Vec<&Finding> = own.take(rows).collect();
     if own.is_empty() {
         return;

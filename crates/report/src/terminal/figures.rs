@@ -30,11 +30,9 @@ pub fn write(out: &mut Page, phase: &PhaseSummary) {
 
 fn heading(out: &mut Page, phase: &PhaseSummary) {
     out.gap();
-    let mut parts = vec![out.paint(
-        Tone::Strong,
-        &format!("phase {}", format::clipped(&phase.name, NAME_WIDTH, out.options.ascii)),
-    )];
-    parts.extend(phase.duration.map(|ns| format::duration(Nanos(ns))));
+    let name = format!("phase {}", format::clipped(&phase.name, NAME_WIDTH, out.options.ascii));
+    let mut parts: Vec<String> =
+        phase.duration.map(|ns| format::duration(Nanos(ns))).into_iter().collect();
     match &phase.cpu_load {
         Fact::Known(load) => parts.push(format!("CPU {} busy", format::percent(load.all.busy))),
         Fact::Unavailable(why) => {
@@ -43,8 +41,15 @@ fn heading(out: &mut Page, phase: &PhaseSummary) {
         Fact::NotAsked => {}
     }
     parts.push(format!("latencies in {}", out.unit()));
-    let line = parts.join(out.either(" · ", ", "));
-    out.line(&line);
+    let between = out.either(" · ", ", ");
+    let (rest, painted) = (parts.join(between), out.paint(Tone::Strong, &name));
+    let width = format::width_of(&name) + format::width_of(between) + format::width_of(&rest);
+    if width > out.options.width {
+        out.line(&painted);
+        out.line(&format!("  {rest}"));
+    } else {
+        out.line(&format!("{painted}{between}{rest}"));
+    }
 }
 
 /// The worst samples of the run, whatever their phase.

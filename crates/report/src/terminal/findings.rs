@@ -14,7 +14,7 @@ pub fn write(out: &mut Page, findings: &[Finding]) {
         return;
     }
     let (of_check, own): (Vec<&Finding>, Vec<&Finding>) =
-        findings.iter().partition(|f| f.subject == Finding::READINESS);
+        findings.iter().partition(|f| f.is_readiness());
     if !own.is_empty() {
         out.heading("findings");
     }

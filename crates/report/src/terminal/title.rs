@@ -7,7 +7,7 @@ use crate::format;
 use crate::verdict::{beside_requirements, of_reason, tone_of};
 use punctual_bundle::summary::{Proof, ProofOutcome, ProofWord, Summary, ValidityWord};
 use punctual_bundle::verdict::FailedPart;
-use punctual_bundle::{Outcome, Reason};
+use punctual_bundle::{Outcome, Reason, Timebase};
 
 /// Proofs beyond this are only counted.
 const PROOFS: usize = 4;
@@ -50,9 +50,11 @@ pub fn name(out: &mut Page, summary: &Summary) {
     out.line(&format!("{name}  {when}"));
 }
 
-/// The digest of all samples, below all figures.
+/// The digest of all samples, below all figures: in virtual time, where a run can be repeated and
+/// the digest shows that it was. Elsewhere no two runs share one, and it is left to `--json`.
 pub fn write_digest(out: &mut Page, summary: &Summary) {
-    if let Some(digest) = &summary.digest {
+    let is_virtual = Timebase::of(summary.target.as_ref()) == Timebase::Virtual;
+    if let Some(digest) = summary.digest.as_ref().filter(|_| is_virtual) {
         out.gap();
         out.paragraph("", "", Tone::Faint, &digest_line(summary, digest));
     }

@@ -2,6 +2,7 @@
 
 use crate::commands::answer;
 use crate::commands::bundle::show_options;
+use crate::commands::run::close_log;
 use crate::exit::{Exit, Failure};
 use crate::{live, output};
 use punctual_bundle::Bundle;
@@ -47,6 +48,7 @@ pub fn run(request: &Request<'_>, directory: &Path) -> Result<Exit, Failure> {
         }
         let name = shown(directory);
         output::print(&format!("\nbundle  {name}\nreport  punctual report {name}\n"))?;
+        close_log(&measured.summary, request.quiet)?;
     }
     match measured.trouble {
         Some(trouble) => Err(trouble),

@@ -1,0 +1,224 @@
+//! The answer first: what a user reads, counted on what was recorded once on real kernels.
+
+use crate::common::punctual;
+use punctual_bundle::Bundle;
+use punctual_bundle::summary::Summary;
+use punctual_report::sentence::advice::Rules;
+use punctual_report::terminal::{self, ShowOptions};
+use punctual_report::{answer, format};
+use punctual_session::explained::{self, Wanted};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+/// Columns of a terminal.
+const WIDTH: usize = 80;
+/// Lines of the end of `attach --explain`.
+const LINES: usize = 40;
+/// What it prints below its figures: a blank line, the bundle, the report.
+const BELOW: usize = 3;
+/// The worst samples that `explain` shows one by one.
+const SHOWN: usize = 5;
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
+}
+
+/// Every bundle below `fixtures/causes`, or of `fixtures/bundles`.
+fn bundles_in(directory: &str) -> Vec<(String, Bundle)> {
+    let mut all: Vec<(String, Bundle)> = std::fs::read_dir(fixtures().join(directory))
+        .expect("it is there")
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let name = path.file_name()?.to_string_lossy().into_owned();
+            let inner = path.join("bundle");
+            let path = if inner.is_dir() { inner } else { path };
+            Some((name, Bundle::open(&path).ok()?))
+        })
+        .collect();
+    all.sort_by(|(a, _), (b, _)| a.cmp(b));
+    assert!(!all.is_empty(), "{directory} has bundles");
+    all
+}
+
+/// As `show` and the end of an attachment have it.
+fn summary_of(bundle: &Bundle) -> Summary {
+    let mut summary = punctual_analyze::summarize(bundle);
+    let explained = explained::of_answer(bundle, &summary);
+    summary.answer = Some(answer::of(&summary, explained.as_ref(), &Rules::default()));
+    summary
+}
+
+fn narrow() -> ShowOptions {
+    ShowOptions { width: WIDTH, ..ShowOptions::default() }
+}
+
+fn brief(bundle: &Bundle) -> String {
+    terminal::brief(&summary_of(bundle), "--details, or punctual show BUNDLE", &narrow())
+}
+
+fn details(bundle: &Bundle) -> String {
+    terminal::show(&summary_of(bundle), &punctual_analyze::views(bundle), &narrow())
+}
+
+/// As `explain` prints it; nothing where nothing was kept.
+fn explain(bundle: &Bundle) -> String {
+    let options = narrow().in_time(bundle.timebase());
+    let all = explained::open(bundle, &Wanted::default());
+    all.map_or(String::new(), |all| {
+        format!(
+            "{}\n{}",
+            terminal::answer(&summary_of(bundle), &options),
+            terminal::explanations(&all, SHOWN, &Rules::default(), &options)
+        )
+    })
+}
+
+/// The place of the last line of the answer: what begins with a word of its own.
+fn answered_by(text: &str) -> usize {
+    let words = ["verdict ", "figure ", "delayed by ", "to do "];
+    let is_answer = |line: &str| words.iter().any(|word| line.starts_with(word));
+    let last = text.lines().enumerate().filter(|(_, line)| is_answer(line)).last();
+    1 + last.unwrap_or_else(|| panic!("it answers: {text}")).0
+}
+
+#[test]
+fn the_end_of_an_attachment_has_at_most_forty_lines() {
+    let all = [bundles_in("causes"), bundles_in("bundles")].concat();
+    // A program does not name its threads so long.
+    for (name, bundle) in all.iter().filter(|(name, _)| name != "hostile") {
+        let text = brief(bundle);
+        let lines = text.lines().count() + BELOW;
+        assert!(lines <= LINES, "{name}: {lines} lines\n{text}");
+        assert!(answered_by(&text) <= 15, "{name}: {text}");
+    }
+}
+
+#[test]
+fn what_is_left_out_is_named_with_the_option_that_shows_it() {
+    let has_series = |(_, bundle): &(String, Bundle)| bundle.series().next().is_some();
+    for (name, bundle) in bundles_in("causes").into_iter().filter(has_series) {
+        let text = brief(&bundle);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (_, rest) = text.split_once("not shown: ").expect("something is left out");
+        let (tables, option) = rest.split_once(" (--details").expect("with an option");
+        assert!(option.starts_with(", or punctual show BUNDLE)"), "{name}: {option}");
+        let whole = details(&bundle);
+        assert!(tables.contains("distributions") && whole.contains("\ndistributions "));
+        assert!(tables.contains("worst samples") && whole.contains("\nworst samples ("));
+        let heading = "\ntime by cause: ";
+        assert_eq!(tables.contains("time by cause"), whole.contains(heading), "{name}");
+        let has_findings = tables.contains(" with remedies");
+        assert_eq!(has_findings, !whole.contains("no warnings about these figures"), "{name}");
+        let unwrapped = whole.split_whitespace().collect::<Vec<_>>().join(" ");
+        for phase in &bundle.phases {
+            for table in phase.meta.measures.iter().flat_map(|measure| &measure.notes.tables) {
+                assert!(tables.contains(&format::plain(&table.title)), "{name}: {}", table.title);
+                assert!(
+                    unwrapped.contains(&format::plain(&table.title)),
+                    "{name}: {}",
+                    table.title
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_end_of_an_attachment_and_all_its_details() {
+    let (_, hog) = bundles_in("causes").into_iter().find(|(name, _)| name == "hog").unwrap();
+    insta::assert_snapshot!("default", brief(&hog));
+    insta::assert_snapshot!("details", details(&hog));
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    let all = [bundles_in("causes"), bundles_in("bundles")].concat();
+    // Figures of 19 digits are wider than any that was measured.
+    for (name, bundle) in all.iter().filter(|(name, _)| name != "hostile") {
+        for text in [brief(bundle), details(bundle), explain(bundle)] {
+            for line in text.lines() {
+                let width = format::width_of(line);
+                assert!(width <= WIDTH, "{name}: {width} columns: {line}");
+            }
+        }
+    }
+}
+
+/// The commands of a role, as docs and `--help` have them, each with its options.
+const LATE_LOOP: [&str; 2] = ["attach --explain -- ./control-loop", "report BUNDLE"];
+const GATE: [&str; 2] = ["new gate.toml", "run gate.toml --quiet"];
+const KERNELS: [&str; 3] = [
+    "run gate.toml --target vm:6.12 --output standard",
+    "run gate.toml --target vm:6.12-rt --output rt",
+    "compare standard rt",
+];
+
+/// Lines that a user reads in a role.
+const READ: usize = 60;
+/// The answer stands in the first ones.
+const FIRST: usize = 15;
+
+fn help(words: &[&str]) -> String {
+    let output = punctual().args(words).arg("--help").stdin(Stdio::null()).output();
+    String::from_utf8(output.expect("punctual starts").stdout).expect("UTF-8")
+}
+
+#[test]
+fn each_role_has_at_most_four_commands_which_exist() {
+    for role in [&LATE_LOOP[..], &GATE, &KERNELS] {
+        assert!(role.len() <= 4);
+        for command in role {
+            let mut words = command.split(' ').take_while(|word| *word != "--");
+            let name = words.next().unwrap();
+            let options: Vec<&str> = words.filter(|word| word.starts_with("--")).collect();
+            let text = help(&[name]);
+            for option in options {
+                assert!(text.contains(option), "{command}: {option}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_late_loop_is_answered_first() {
+    let mut explained = bundles_in("causes");
+    // Where the longest latency is of a series without windows (a part of it, another thread has
+    // them), the answer names no cause.
+    let is_explained = |summary: Summary| summary.answer.is_some_and(|of| of.delayed_by.is_some());
+    explained.retain(|(_, bundle)| is_explained(summary_of(bundle)));
+    assert!(explained.len() >= 5, "{} are explained", explained.len());
+    for (name, bundle) in explained {
+        let text = brief(&bundle);
+        assert!(text.lines().count() + BELOW <= READ);
+        let first: String = text.lines().take(FIRST).collect::<Vec<_>>().join("\n");
+        for word in ["verdict ", "figure ", "delayed by ", "to do "] {
+            assert!(first.contains(&format!("\n{word}")), "{name}: {word}: {first}");
+        }
+    }
+}
+
+#[test]
+fn a_gate_is_answered_first_and_last() {
+    let (_, good) = bundles_in("bundles").into_iter().find(|(name, _)| name == "good").unwrap();
+    let summary = summary_of(&good);
+    let (shown, closing) = (details(&good), terminal::closing(&summary, &narrow()));
+    let lines = shown.lines().count() + closing.lines().count();
+    assert!(lines + BELOW <= READ, "{lines} lines: {shown}{closing}");
+    assert!(answered_by(&shown) <= FIRST, "{shown}");
+    let last: Vec<&str> = closing.trim_start().lines().collect();
+    let asked = summary.phases.iter().flat_map(|phase| &phase.series);
+    let asked: usize = asked.map(|series| series.requirements.len()).sum();
+    assert_eq!(last.len(), asked + 1, "a line for each requirement, and the verdict: {closing}");
+    assert!(last.last().is_some_and(|line| line.starts_with("verdict: met")), "{closing}");
+}
+
+#[test]
+fn a_comparison_of_kernels_is_answered_first() {
+    let bundle = fixtures().join("causes/hog/bundle");
+    let output = punctual().args(["compare"]).args([&bundle, &bundle]).output();
+    let text = String::from_utf8(output.expect("punctual starts").stdout).expect("UTF-8");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines.len() <= READ, "{} lines: {text}", lines.len());
+    let first = lines.iter().take(FIRST).any(|line| line.contains("significant difference"));
+    assert!(first, "{text}");
+}
