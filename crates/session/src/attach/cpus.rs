@@ -4,6 +4,7 @@ mod advice;
 mod checked;
 mod cpu;
 mod measurement;
+mod offline;
 mod requirement;
 
 pub use measurement::{CpuAttachment, CpuOptions, MeasuredCpus};

@@ -3,6 +3,7 @@
 use super::advice;
 use super::checked::Reading;
 use super::cpu::Cpu;
+use super::offline::Offline;
 use super::requirement::EntryRequirement;
 use crate::attach::options::{PHASE, begun_phase};
 use crate::attach::watcher::{Disturbed, Watcher};
@@ -58,6 +59,7 @@ pub struct CpuAttachment {
     recorder: EntryRecorder,
     first: Reading,
     times: Option<CpuTimes>,
+    offline: Offline,
     findings: Vec<Finding>,
     unwritten: Vec<String>,
     cost: Option<String>,
@@ -117,6 +119,7 @@ impl CpuAttachment {
             first: Reading::take(&recorder, chosen.iter()),
             recorder,
             times: CpuTimes::read(&Root::system()).ok(),
+            offline: Offline::default(),
             findings,
             unwritten: Vec::new(),
             cost: None,
@@ -201,10 +204,14 @@ impl CpuAttachment {
     }
 
     fn drain(&mut self, began: MonotonicNs) {
-        let cpus = &mut self.cpus;
-        self.recorder.drain(&mut |entry| {
+        if let Ok(online) = request::online_cpus() {
+            self.offline.look(&self.chosen, &online, clock::monotonic());
+        }
+        let CpuAttachment { cpus, offline, recorder, .. } = self;
+        recorder.drain(&mut |entry| {
             if let Some(cpu) = cpus.get_mut(&usize::from(entry.cpu))
                 && entry.end >= began
+                && offline.is_entry(&entry)
             {
                 cpu.push(&entry);
             }
@@ -238,11 +245,13 @@ impl CpuAttachment {
             let load = self.phase.cpu_load.known();
             let steal = load.and_then(|of| Some(of.cpus.get(&(*number as u32))?.steal));
             let validations = last.since(&self.first, *number, &self.recorder, unseen);
+            let took = took - self.offline.time(*number);
             rows.insert(*number, cpu.describe(&names, &own, &calls, took, steal, validations));
             let more = (lost, cpu.table.left_out, last.own_lost(*number));
             self.findings.extend(not_seen(*number, more));
         }
         self.findings.extend(events_not_seen(PHASE, 0, unseen, 0));
+        self.findings.extend(self.offline.findings(PHASE, TICK));
         let root = Root::system();
         if let Ok(Some(environment)) = self.writer.document::<Environment>("environment") {
             let context = Context::of(&root, environment, Some(self.chosen.clone()));

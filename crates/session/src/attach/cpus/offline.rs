@@ -1,0 +1,175 @@
+//! CPUs that go offline and come back: what is recorded across that time is no entry.
+
+use punctual_core::entry::Entry;
+use punctual_core::{CpuSet, Finding, MonotonicNs, Nanos, Severity};
+use punctual_report::format;
+use std::collections::BTreeMap;
+
+/// Times that a CPU went offline and are kept one by one.
+const KEPT: usize = 1_024;
+
+/// When CPUs were seen to be offline.
+#[derive(Default)]
+pub struct Offline {
+    cpus: BTreeMap<usize, Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// From the first look that found it offline to the last one before it came back.
+    windows: Vec<(MonotonicNs, MonotonicNs)>,
+    /// Whether the last window goes on.
+    now: bool,
+    /// Records that were no entries.
+    left_out: u64,
+}
+
+impl Offline {
+    /// Which of the chosen CPUs are online at this instant.
+    pub fn look(&mut self, chosen: &CpuSet, online: &CpuSet, at: MonotonicNs) {
+        for cpu in chosen.iter() {
+            if online.contains(cpu) {
+                if let Some(seen) = self.cpus.get_mut(&cpu) {
+                    seen.now = false;
+                }
+                continue;
+            }
+            let seen = self.cpus.entry(cpu).or_default();
+            let goes_on = seen.now || seen.windows.len() >= KEPT;
+            match seen.windows.last_mut() {
+                Some(last) if goes_on => last.1 = at,
+                _ => seen.windows.push((at, at)),
+            }
+            seen.now = true;
+        }
+    }
+
+    /// Whether this is an entry. None begins or ends while its CPU is offline: what lies on both
+    /// sides of such an instant is what the CPU did last before, until it did something again.
+    pub fn is_entry(&mut self, entry: &Entry) -> bool {
+        let Some(seen) = self.cpus.get_mut(&usize::from(entry.cpu)) else { return true };
+        let reaches =
+            |(from, to): &(MonotonicNs, MonotonicNs)| entry.begin <= *from && *to <= entry.end;
+        let is = !seen.windows.iter().any(reaches);
+        seen.left_out += u64::from(!is);
+        is
+    }
+
+    /// How long a CPU was offline, as far as looks show.
+    pub fn time(&self, cpu: usize) -> Nanos {
+        let windows = self.cpus.get(&cpu).map_or(&[][..], |seen| &seen.windows);
+        windows.iter().fold(Nanos::ZERO, |sum, (from, to)| sum + (*to - *from))
+    }
+
+    /// What is not in the figures. `tick`: how far two looks are apart.
+    pub fn findings(&self, phase: &str, tick: Nanos) -> Vec<Finding> {
+        let finding = |(cpu, seen): (&usize, &Seen)| {
+            let (times, least) = (seen.windows.len() as u64, self.time(*cpu));
+            let most = least + tick * 2 * times as i64;
+            let message = format!(
+                "CPU {cpu} was offline {}, for {} to {}: its figures are of the rest of the time",
+                format::counted(times, "time"),
+                least.readable(),
+                most.readable()
+            );
+            let finding = Finding::new("cpu-offline", Severity::Warning, phase, message);
+            finding.evidence(format!(
+                "records that reach across that time and are no entries: {}",
+                format::count(seen.left_out)
+            ))
+        };
+        self.cpus.iter().map(finding).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::cycle::TaskName;
+    use punctual_core::entry::Served;
+
+    fn cpus(list: &str) -> CpuSet {
+        list.parse().expect("a list")
+    }
+
+    fn at(ms: i64) -> MonotonicNs {
+        MonotonicNs(ms * 1_000_000)
+    }
+
+    fn entry(cpu: u16, begin: i64, end: i64) -> Entry {
+        let (begin, end) = (at(begin), at(end));
+        let name = TaskName(*b"cpuhp/1\0\0\0\0\0\0\0\0\0");
+        Entry {
+            cpu,
+            begin,
+            end,
+            own: end - begin,
+            served: Served::Task { name, kernel: true },
+            function: 0,
+            over: 0,
+            nested: false,
+            away: true,
+            further: false,
+            tick_dependency: 0,
+            originator: None,
+            via: None,
+        }
+    }
+
+    /// CPU 1 is offline from 1,020 to 1,750 ms; one looks every 50 ms.
+    fn seen() -> Offline {
+        let (chosen, mut offline) = (cpus("0-1"), Offline::default());
+        for ms in (0..3_000).step_by(50) {
+            let online = if (1_020..1_750).contains(&ms) { "0" } else { "0-1" };
+            offline.look(&chosen, &cpus(online), at(ms));
+        }
+        offline
+    }
+
+    #[test]
+    fn an_offline_second_is_no_kernel_thread() {
+        let mut offline = seen();
+        assert!(!offline.is_entry(&entry(1, 1_019, 1_751)));
+        // What came just before and just after, a long one elsewhere, and one that was over.
+        for one in [
+            entry(1, 1_000, 1_020),
+            entry(1, 1_750, 1_900),
+            entry(0, 900, 2_000),
+            entry(1, 100, 900),
+        ] {
+            assert!(offline.is_entry(&one), "{one:?}");
+        }
+        assert_eq!(offline.time(1), Nanos::from_millis(650));
+        assert_eq!(offline.time(0), Nanos::ZERO);
+        let findings = offline.findings("attach", Nanos::from_millis(50));
+        let [finding] = &findings[..] else { panic!("{findings:?}") };
+        assert_eq!(
+            finding.message,
+            "CPU 1 was offline 1 time, for 650 ms to 750 ms: its figures are of the rest of the \
+             time"
+        );
+        let evidence = finding.evidence.as_deref();
+        assert_eq!(evidence, Some("records that reach across that time and are no entries: 1"));
+    }
+
+    #[test]
+    fn cpus_that_stay_online_have_no_finding() {
+        let (chosen, mut offline) = (cpus("0-1"), Offline::default());
+        for ms in 0..100 {
+            offline.look(&chosen, &chosen, at(ms));
+        }
+        assert!(offline.is_entry(&entry(1, 0, 90)));
+        assert_eq!(offline.findings("attach", Nanos::MILLI), []);
+    }
+
+    #[test]
+    fn one_that_comes_and_goes_is_counted_each_time() {
+        let (chosen, mut offline) = (cpus("1"), Offline::default());
+        for ms in 0..8 {
+            let online = if ms % 4 < 2 { "1" } else { "0" };
+            offline.look(&chosen, &cpus(online), at(ms));
+        }
+        assert_eq!(offline.time(1), Nanos::from_millis(2));
+        assert!(!offline.is_entry(&entry(1, 1, 4)) && offline.is_entry(&entry(1, 4, 5)));
+    }
+}
