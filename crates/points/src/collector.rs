@@ -270,8 +270,12 @@ impl Collector {
             whole &= read;
             if application.dead && read {
                 application.done = true;
-                if self.options.remove {
-                    self.directories[application.directory].remove(&application.name);
+                // A process that executes a program with points goes on under the same number, and
+                // finds the name free again.
+                if self.options.remove
+                    && self.directories[application.directory].remove(&application.name)
+                {
+                    self.known.remove(&(application.directory, application.name.clone()));
                 }
             }
         }

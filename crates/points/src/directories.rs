@@ -127,10 +127,10 @@ impl Directory {
         (self.owner != geteuid().as_raw()).then_some(Stranger(self.owner))
     }
 
-    /// Removes a file that was read.
-    pub fn remove(&self, name: &[u8]) {
-        // If it is gone, that is what was wanted.
-        let _ = fs::unlinkat(&self.directory, name, AtFlags::empty());
+    /// Removes a file that was read; whether nothing has this name any more.
+    pub fn remove(&self, name: &[u8]) -> bool {
+        let removed = fs::unlinkat(&self.directory, name, AtFlags::empty());
+        matches!(removed, Ok(()) | Err(rustix::io::Errno::NOENT))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::roles::witness;
 use crate::support::{
-    Language, Running, collect, files, harvest, in_each_language, passed, private, program,
+    Kept, Language, Running, collect, files, harvest, in_each_language, passed, private, program,
 };
 use punctual_core::event::{EventKind, PointKind};
 use punctual_points::{Collector, Options, StartError};
@@ -14,6 +14,32 @@ in_each_language! {
     points_of_more_threads_than_there_are_rings_are_counted,
     every_kind_of_point_arrives_as_it_was_passed,
     there_is_one_collector_and_without_it_nothing_is_recorded,
+    a_file_under_the_name_of_one_that_was_read_is_another,
+}
+
+/// As where a child that was forked has a file, and the program that it executes makes one after the
+/// collector took the first away.
+fn a_file_under_the_name_of_one_that_was_read_is_another(language: Language) {
+    let (made, collected) = (private(), private());
+    let settings = [("PUNCTUAL_POINTS", "stream".to_owned())];
+    let program = program(language, made.path(), "kinds", &settings);
+    assert!(Running::start(program).0.wait().unwrap().success());
+    let mut all = std::fs::read_dir(made.path()).unwrap().flatten().map(|entry| entry.path());
+    let file = all.find(|path| path.extension().is_some_and(|is| is == "points"));
+    let file = file.expect("its points");
+    let options = Options::record().in_directory(collected.path());
+    let mut collector = Collector::start(options).unwrap();
+    let mut kept = Kept::default();
+    for times in 1..=2 {
+        let unfinished = collected.path().join("unfinished");
+        std::fs::copy(&file, &unfinished).unwrap();
+        std::fs::rename(unfinished, collected.path().join(file.file_name().unwrap())).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        collector.poll(&mut |source, events| kept.take(source, events));
+        assert_eq!((kept.events.len(), files(collected.path())), (times, 0));
+    }
+    assert!(!kept.events[0].is_empty());
+    assert_eq!(kept.events[0].len(), kept.events[1].len());
 }
 
 fn a_forked_child_has_a_record_of_its_own(language: Language) {
