@@ -144,6 +144,9 @@ pub fn is_latency(workload: &str, series: &str) -> bool {
     let is_duration = series.ends_with("/period") || series.ends_with("/execution");
     !(workload == ATTACHED_WORKLOAD && is_duration)
 }
+/// The key in [`SeriesMeta::details`] that holds the deadline of the responses of an attached
+/// program, as `900us`.
+pub const DEADLINE: &str = "deadline";
 /// The key in [`SeriesMeta::details`] that holds the requested scheduling, written as
 /// [`SeriesMeta::scheduling`].
 pub const REQUESTED_SCHEDULING: &str = "requested";

@@ -11,6 +11,7 @@
 
 mod account;
 pub mod breakdown;
+mod by_cpu;
 mod calibration;
 mod comparison;
 mod curve;
@@ -29,6 +30,7 @@ mod interrupts;
 mod lab;
 mod loads;
 mod notes;
+mod of_cpu;
 mod over_time;
 mod page;
 mod percentiles;

@@ -79,6 +79,98 @@ fn what_was_wrong_with_the_run_comes_before_the_machine() {
 }
 
 #[test]
+fn missed_deadlines_are_a_figure_of_their_own_and_a_line() {
+    use punctual_bundle::meta::MeasureMeta;
+    use punctual_core::Notes;
+    use punctual_core::notes::Figure;
+    let mut bundles = fixtures();
+    let (_, bundle) = bundles.iter_mut().find(|(name, _)| name == "good").unwrap();
+    let series = &mut bundle.phases[0].series[0];
+    series.meta.details.insert("deadline".to_owned(), "90us".to_owned());
+    series.meta.workload = "program".to_owned();
+    let measure = series.meta.measure.clone();
+    let mut summary = punctual_analyze::summarize(bundle);
+    let missed = Figure {
+        name: "deadline-missed".to_owned(),
+        title: "cycles longer than 90us".to_owned(),
+        value: 3.0,
+        unit: "count".to_owned(),
+        count: None,
+        interval: None,
+    };
+    summary.phases[0].measures.push(MeasureMeta {
+        name: measure,
+        workload: "program".to_owned(),
+        parameters: Default::default(),
+        series: Vec::new(),
+        notes: Notes { figures: vec![missed], ..Notes::default() },
+    });
+    let page = assert_sound(&report(&[ReportInput::of(bundle, &summary)]).unwrap());
+    let tiles = select(&page, ".key-figure");
+    let tile = tiles.iter().find(|text| text.starts_with("Deadlines missed")).unwrap();
+    assert!(tile.contains('3') && tile.contains("of 4,000 cycles of 1 thread"), "{tile}");
+    let embedded: serde_json::Value =
+        serde_json::from_str(&select(&page, "script#data")[0]).unwrap();
+    assert_eq!(embedded["bounds"], serde_json::json!([100_000, 500_000]));
+    assert_eq!(embedded["deadlines"], serde_json::json!([90_000]));
+    let folded = select(&page, "#environment > details");
+    assert_eq!(folded.len(), 1, "the environment is one line");
+}
+
+#[test]
+fn a_measure_of_several_cpus_has_a_small_histogram_of_each() {
+    let directory = tempfile::tempdir().unwrap();
+    let recipe = Recipe { cpus: 12, samples: 300, ..Recipe::default() };
+    let bundle = write(&directory.path().join("b"), &recipe);
+    let page = assert_sound(&page_of(&[&bundle]));
+    let titles = select(&page, "#by-cpu h3");
+    assert_eq!(titles, ["idle · timer", "loaded · timer"]);
+    let panels = select(&page, "#by-cpu figure > p");
+    let series: Vec<_> = bundle.series().collect();
+    assert_eq!(panels.len(), series.len());
+    for (panel, (_, series)) in panels.iter().zip(&series) {
+        let cpu = series.meta.cpus.first().unwrap();
+        let max = punctual_report::format::micros(series.state.data.max.unwrap());
+        assert!(panel.starts_with(&format!("CPU {cpu} max {max} µs")), "{panel}");
+        assert!(panel.contains("300 samples"), "{panel}");
+    }
+    let longest = panels.iter().filter(|panel| panel.contains("the longest"));
+    assert_eq!(longest.count(), 2, "one in each phase");
+    assert_eq!(select(&page, "nav a[href='#by-cpu']"), ["By CPU"]);
+    let alone = Recipe { cpus: 1, samples: 300, ..Recipe::default() };
+    let alone = write(&directory.path().join("alone"), &alone);
+    let page = assert_sound(&page_of(&[&alone]));
+    assert!(select(&page, "#by-cpu").is_empty(), "one CPU is not divided");
+}
+
+#[test]
+fn of_a_target_the_page_has_one_clock() {
+    let bundles = fixtures();
+    let (_, bundle) = bundles.iter().find(|(name, _)| name == "good").unwrap();
+    let mut summary = punctual_analyze::summarize(bundle);
+    let started = "2027-01-02T03:04:05Z".parse().unwrap();
+    summary.target = Some(punctual_bundle::RanOn {
+        kind: "vm".to_owned(),
+        name: "6.1".to_owned(),
+        started,
+        elapsed: None,
+        facts: Vec::new(),
+        kernel: None,
+        repeats: Vec::new(),
+        limits: Vec::new(),
+        made_of: None,
+        failed: None,
+    });
+    let ending = bundle.manifest.ending.as_ref().unwrap();
+    let took = ending.at.duration_since(summary.created).as_secs();
+    let page = assert_sound(&report(&[ReportInput::of(bundle, &summary)]).unwrap());
+    let about = select(&page, ".about").join(" ");
+    assert!(about.contains("2027-01-02 03:04:05"), "{about}");
+    assert!(about.contains(&format!("completed after {took}")), "{about}");
+    assert!(!about.contains(&ending.at.strftime("%Y-%m-%d").to_string()), "{about}");
+}
+
+#[test]
 fn hostile_texts_stay_texts() {
     let directory = tempfile::tempdir().unwrap();
     let url = "http://127.0.0.1:1";

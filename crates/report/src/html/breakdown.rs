@@ -14,8 +14,9 @@ use punctual_analyze::explain::{Cause, Explanation, Kind as Begins, Ranking, ran
 use punctual_analyze::gaps::Gaps;
 use punctual_analyze::threads::{Coverage, Interrupt, Tracker, Windows};
 use punctual_analyze::{Explained, Explanations};
-use punctual_core::{Finding, Names, Nanos, Tid};
+use punctual_core::{CauseKind, Finding, Names, Nanos, Tid};
 use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
 
 /// Samples that are shown one by one.
 const SHOWN: usize = 20;
@@ -40,6 +41,9 @@ pub struct Breakdown {
     pictures: Vec<Picture>,
     findings: Vec<Finding>,
     not_shown: usize,
+    /// What took most of the time of each sample, by phase, series and when it was due, in ns of
+    /// CLOCK_MONOTONIC.
+    causes: HashMap<(String, String), HashMap<i64, CauseKind>>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -97,6 +101,7 @@ impl Breakdown {
             findings: all.findings.clone(),
             not_shown: latest.len() - shown.len(),
             ranking,
+            causes: causes(&all.samples),
         })
     }
 
@@ -105,10 +110,37 @@ impl Breakdown {
         &self.findings
     }
 
+    /// What took most of the time of the explained samples.
+    pub fn causes(&self) -> impl Iterator<Item = CauseKind> {
+        self.causes.values().flat_map(|of| of.values().copied())
+    }
+
+    /// What took most of the time of the one that was due then, in ns of CLOCK_MONOTONIC; `None`
+    /// where it is not explained.
+    pub fn cause_of(&self, phase: &str, series: &str, due: i64) -> Option<CauseKind> {
+        self.causes.get(&(phase.to_owned(), series.to_owned()))?.get(&due).copied()
+    }
+
     /// The pictures, one for each sample that is shown, in their order.
     pub fn pictures(&self) -> &[Picture] {
         &self.pictures
     }
+}
+
+/// The cause of which all parts together are longest, of each sample.
+fn causes(samples: &[Explained]) -> HashMap<(String, String), HashMap<i64, CauseKind>> {
+    let mut causes: HashMap<_, HashMap<_, _>> = HashMap::new();
+    for one in samples {
+        let mut times: BTreeMap<CauseKind, Nanos> = BTreeMap::new();
+        for part in &one.explanation.parts {
+            *times.entry(part.cause.kind()).or_default() += part.span();
+        }
+        if let Some((kind, _)) = times.into_iter().max_by_key(|(_, time)| *time) {
+            let series = (one.phase.clone(), one.series.clone());
+            causes.entry(series).or_default().insert(one.explanation.interval.due.ns(), kind);
+        }
+    }
+    causes
 }
 
 /// A name, or empty if the cause needs none.

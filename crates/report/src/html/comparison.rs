@@ -1,4 +1,4 @@
-//! `punctual compare --html`: the comparison as a page without a script. Each series has its
+//! `punctual compare --report`: the comparison as a page without a script. Each series has its
 //! differences drawn with their intervals, in a table, and in words.
 
 use super::HtmlError;

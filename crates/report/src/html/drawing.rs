@@ -75,8 +75,33 @@ pub(super) struct Axis {
     to: f64,
 }
 
+/// The logarithmic axis of counts. Half a sample is the floor, so that one sample stands above it.
+pub(super) struct Counts {
+    floor: f64,
+    ceiling: f64,
+}
+
+impl Counts {
+    /// Up to the highest of these columns.
+    pub(super) fn of(columns: &[Vec<Option<u64>>]) -> Counts {
+        let highest = columns.iter().flatten().flatten().copied().max().unwrap_or(1);
+        Counts { floor: 0.5f64.log10(), ceiling: (highest as f64 * 1.3).log10().max(1.0) }
+    }
+
+    /// How far down a count stands.
+    pub(super) fn y(&self, count: f64, plot: &Area) -> f64 {
+        let share = (count.log10() - self.floor) / (self.ceiling - self.floor);
+        plot.bottom - share * (plot.bottom - plot.top)
+    }
+
+    /// The powers of ten on it.
+    pub(super) fn decades(&self) -> impl Iterator<Item = f64> + use<> {
+        (0..=self.ceiling.floor() as i32).map(|power| 10f64.powi(power))
+    }
+}
+
 impl Axis {
-    fn of(scale: &Scale, curves: &[Curve]) -> Axis {
+    pub(super) fn of(scale: &Scale, curves: &[Curve]) -> Axis {
         let lowest =
             curves.iter().filter_map(|c| c.bins.first()).map(|bin| bin.low).min().unwrap_or(0)
                 as f64;
@@ -149,14 +174,10 @@ pub fn draw(content: &Content<'_>, curves: &[Curve], scale: &Scale) -> Drawing {
     };
     let axis = Axis::of(scale, curves);
     let shown: Vec<Vec<Option<u64>>> =
-        named.iter().map(|(_, curve, _)| columns(curve, scale.width, &axis)).collect();
-    let highest = shown.iter().flatten().flatten().copied().max().unwrap_or(1);
-    // Half a sample is the floor, so that one sample stands above it.
-    let (floor, ceiling) = (0.5f64.log10(), (highest as f64 * 1.3).log10().max(1.0));
+        named.iter().map(|(_, curve, _)| columns(curve, scale.width, &axis, COLUMNS)).collect();
     let plot = Area { left: LEFT, right: WIDTH - RIGHT, top: TOP, bottom: HEIGHT - BOTTOM };
-    let y = |count: f64| {
-        plot.bottom - (count.log10() - floor) / (ceiling - floor) * (plot.bottom - plot.top)
-    };
+    let counts = Counts::of(&shown);
+    let y = |count: f64| counts.y(count, &plot);
     let x = |share: f64| plot.left + share * (plot.right - plot.left);
     let paths =
         named.iter().zip(&shown).enumerate().map(|(k, ((name, _, style), columns))| PathOf {
@@ -172,8 +193,7 @@ pub fn draw(content: &Content<'_>, curves: &[Curve], scale: &Scale) -> Drawing {
         .ticks()
         .into_iter()
         .map(|ns| Tick { at: x(axis.share(ns)), label: span(Nanos(ns as i64)) });
-    let decades = (0..=ceiling.floor() as i32).map(|k| 10f64.powi(k));
-    let y_ticks = decades.map(|n| Tick { at: y(n), label: short_count(n as u64) });
+    let y_ticks = counts.decades().map(|n| Tick { at: y(n), label: short_count(n as u64) });
     let entries = named.len().min(NAMES).div_ceil(2) + usize::from(named.len() > NAMES);
     Drawing {
         width: WIDTH,
@@ -203,13 +223,13 @@ fn latency_title(timebase: Timebase) -> String {
     timebase.word().map_or("latency".to_owned(), |word| format!("latency ({word})"))
 }
 
-/// The highest bin in each column; `None` where there are no samples.
-fn columns(curve: &Curve, width: i64, axis: &Axis) -> Vec<Option<u64>> {
-    let mut columns = vec![None; COLUMNS];
-    let column = |ns: i64| (axis.share(ns as f64) * COLUMNS as f64) as usize;
+/// The highest bin in each of `number` columns; `None` where there are no samples.
+pub(super) fn columns(curve: &Curve, width: i64, axis: &Axis, number: usize) -> Vec<Option<u64>> {
+    let mut columns = vec![None; number];
+    let column = |ns: i64| (axis.share(ns as f64) * number as f64) as usize;
     for Bin { low, width, count } in widened(&curve.bins, width) {
-        let first = column(low).min(COLUMNS - 1);
-        let last = column(low.saturating_add(width)).clamp(first + 1, COLUMNS);
+        let first = column(low).min(number.saturating_sub(1));
+        let last = column(low.saturating_add(width)).clamp(first + 1, number);
         for slot in &mut columns[first..last] {
             *slot = (*slot).max(Some(count));
         }
@@ -218,14 +238,14 @@ fn columns(curve: &Curve, width: i64, axis: &Axis) -> Vec<Option<u64>> {
 }
 
 /// A step line; it falls to the floor where there are no samples and is not drawn along it.
-fn path(
+pub(super) fn path(
     columns: &[Option<u64>],
     x: impl Fn(f64) -> f64,
     y: impl Fn(u64) -> f64,
     floor: f64,
 ) -> String {
     let mut d = String::new();
-    let at = |column: usize| x(column as f64 / COLUMNS as f64);
+    let at = |column: usize| x(column as f64 / columns.len() as f64);
     let mut before = None;
     for (k, count) in columns.iter().chain([&None]).enumerate() {
         if *count == before {
@@ -255,7 +275,7 @@ mod tests {
         ];
         let curve = Curve { resolution: 1_000, body_width: 1_000, bins, negative: 0 };
         let axis = Axis { log: false, from: 0.0, to: 6_100_000.0 };
-        let columns = columns(&curve, 1_000, &axis);
+        let columns = columns(&curve, 1_000, &axis, COLUMNS);
         assert_eq!(columns.iter().flatten().collect::<Vec<_>>(), [&5_000, &1]);
         let d = path(&columns, |x| x * 340.0, |n| n as f64, 0.0);
         assert_eq!(d, "M0.0 0.0V5000.0H1.0V0.0M334.0 0.0V1.0H335.0V0.0");

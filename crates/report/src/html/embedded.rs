@@ -1,8 +1,8 @@
 //! The page's data for its script: JSON inside `<script type="application/json">`, from which
 //! nothing can break out.
 
-use super::Size;
 use super::account;
+use super::breakdown::Breakdown;
 use super::curve::{Curve, Run};
 use super::gather::{Content, Line};
 use super::over_time::{self, Source};
@@ -10,12 +10,14 @@ use super::percentiles::PER_DECADE;
 use super::recording::section::Data;
 use super::scale::Scale;
 use super::style::Style;
+use super::{ReportInput, Size};
 use crate::format::count;
 use punctual_analyze::answer::standing;
-use punctual_bundle::meta::is_latency;
+use punctual_bundle::meta::{ATTACHED_WORKLOAD, DEADLINE, is_latency};
 use punctual_bundle::summary::RequirementSummary;
-use punctual_core::{Comparison, Requirement};
+use punctual_core::{CauseKind, Clock, ClockNs, Comparison, MainPart, Nanos, Requirement};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// All of it. Latencies are integers in ns; times are integers in µs since the zero of their
 /// series.
@@ -28,8 +30,13 @@ pub struct EmbeddedData<'a> {
     /// The series that is shown over time at first.
     #[serde(skip_serializing_if = "Option::is_none")]
     lead: Option<usize>,
+    /// What took most of the time of explained samples.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    causes: Vec<Cause>,
     /// Bounds that are required of latencies, ascending.
     bounds: Vec<i64>,
+    /// Deadlines of threads of programs, ascending.
+    deadlines: Vec<i64>,
     /// How the histogram is drawn at first.
     scale: Scale,
     /// Whether each group is one curve at first.
@@ -40,6 +47,30 @@ pub struct EmbeddedData<'a> {
     series: Vec<SeriesData<'a>>,
     recording: Data,
     account: &'a account::Data,
+}
+
+/// A cause, with its colour.
+#[derive(Serialize)]
+struct Cause {
+    words: &'static str,
+    style: Style,
+    #[serde(skip)]
+    kind: CauseKind,
+}
+
+impl Cause {
+    /// As where samples are divided by cause.
+    fn of(kind: CauseKind) -> Cause {
+        let part = MainPart::from_id(kind.id()).unwrap_or(MainPart::Unknown);
+        Cause { words: kind.words(), style: account::style(part), kind }
+    }
+}
+
+/// All causes that took most of an explained sample, in the order of `CauseKind`.
+fn causes(inputs: &[ReportInput<'_>]) -> Vec<Cause> {
+    let all = inputs.iter().filter_map(|input| input.breakdown).flat_map(Breakdown::causes);
+    let all: BTreeSet<CauseKind> = all.collect();
+    all.into_iter().map(Cause::of).collect()
 }
 
 #[derive(Serialize)]
@@ -69,8 +100,9 @@ struct SeriesData<'a> {
     /// Samples of the corrected view, or of the plain one where it does not differ.
     corrected_count: u64,
     time: TimeData,
-    /// `[latency, time, cpu, seq]` of each.
-    worst: Vec<(i64, i64, u32, u64)>,
+    /// `[latency, time, cpu, seq, cause]` of each; the cause is a place among the causes of the
+    /// page, −1 where none is known.
+    worst: Vec<(i64, i64, u32, u64, i32)>,
 }
 
 #[derive(Serialize)]
@@ -96,6 +128,7 @@ struct TimeData {
 impl<'a> EmbeddedData<'a> {
     /// The data of a page of this size.
     pub fn of(
+        inputs: &[ReportInput<'_>],
         content: &'a Content<'a>,
         curves: &[Curve],
         scale: Scale,
@@ -109,18 +142,31 @@ impl<'a> EmbeddedData<'a> {
             together: &g.together,
             together_corrected: &g.together_corrected,
         });
-        let series =
-            content.lines.iter().zip(curves).map(|(line, curve)| series(line, curve, size));
+        let causes = causes(inputs);
+        let series = content.lines.iter().zip(curves).map(|(line, curve)| {
+            let bundle = content.groups.get(line.group).map(|group| group.bundle);
+            let breakdown = bundle.and_then(|bundle| inputs.get(bundle)?.breakdown);
+            let cause = |due: ClockNs| {
+                let meta = &line.series.meta;
+                // Events are on this clock.
+                let breakdown = breakdown.filter(|_| meta.clock == Clock::Monotonic)?;
+                let kind = breakdown.cause_of(&line.phase.meta.name, &meta.name, due.ns())?;
+                causes.iter().position(|cause| cause.kind == kind)
+            };
+            series(line, curve, size, &cause)
+        });
         EmbeddedData {
             per_decade: PER_DECADE,
             timebase: content.timebase.word(),
             lead: lead(content),
+            series: series.collect(),
+            causes,
             bounds: bounds(content),
+            deadlines: deadlines(content),
             scale,
             merge: merges(content),
             apart: content.apart,
             groups: groups.collect(),
-            series: series.collect(),
             recording,
             account,
         }
@@ -154,7 +200,26 @@ fn bounds(content: &Content<'_>) -> Vec<i64> {
         let is_upper = matches!(comparison, Comparison::Less | Comparison::LessOrEqual);
         (is_upper && metric.is_time() && bound > 0).then_some(bound)
     };
-    let mut bounds: Vec<i64> = all.filter_map(bound).collect();
+    least(all.filter_map(bound).collect())
+}
+
+/// By when the responses of programs have to be there.
+fn deadlines(content: &Content<'_>) -> Vec<i64> {
+    let deadline = |line: &Line<'_>| {
+        let meta = Some(&line.series.meta).filter(|meta| meta.workload == ATTACHED_WORKLOAD)?;
+        let deadline: Nanos = meta.details.get(DEADLINE)?.parse().ok()?;
+        Some(deadline.ns()).filter(|ns| *ns > 0)
+    };
+    least(content.lines.iter().filter_map(deadline).collect())
+}
+
+/// Both.
+pub fn limits(content: &Content<'_>) -> Vec<i64> {
+    least([bounds(content), deadlines(content)].concat())
+}
+
+/// The first ones, each once, ascending.
+fn least(mut bounds: Vec<i64>) -> Vec<i64> {
     bounds.sort_unstable();
     bounds.dedup();
     bounds.truncate(MAX_BOUNDS);
@@ -182,7 +247,12 @@ fn escape(json: &str) -> String {
     out
 }
 
-fn series<'a>(line: &'a Line<'a>, curve: &Curve, size: &Size) -> SeriesData<'a> {
+fn series<'a>(
+    line: &'a Line<'a>,
+    curve: &Curve,
+    size: &Size,
+    cause: &dyn Fn(ClockNs) -> Option<usize>,
+) -> SeriesData<'a> {
     let data = &line.series.state.data;
     let micros = |ns: i64| ns.div_euclid(1_000);
     let worst = line.worst().iter().take(size.worst);
@@ -199,7 +269,10 @@ fn series<'a>(line: &'a Line<'a>, curve: &Curve, size: &Size) -> SeriesData<'a> 
         corrected_count: data.corrected.as_ref().map_or(data.count(), |hdr| hdr.len()),
         time: time(line, size),
         worst: worst
-            .map(|s| (s.latency().ns(), micros(line.time(s.due).ns()), s.cpu, s.seq))
+            .map(|s| {
+                let cause = cause(s.due).map_or(-1, |cause| cause as i32);
+                (s.latency().ns(), micros(line.time(s.due).ns()), s.cpu, s.seq, cause)
+            })
             .collect(),
     }
 }

@@ -3,6 +3,7 @@
 
 use super::ReportInput;
 use super::facts::{self, Known};
+use super::header::machine;
 use super::interrupts;
 use super::table::{Cell, Column, Table};
 use serde::Serialize;
@@ -25,6 +26,8 @@ const ORDER: [&str; 10] = [
 /// What the page shows of it.
 #[derive(Default, Serialize)]
 pub struct Environment {
+    /// The machine, in a line that unfolds to all the rest.
+    pub line: String,
     /// Facts that are not the same in all bundles, a column for each.
     pub differs: Option<Table>,
     /// Facts by section; of several bundles, those that are the same.
@@ -53,6 +56,7 @@ pub fn environment(inputs: &[ReportInput<'_>], labels: &[String]) -> Environment
         Some((labels[*place].clone(), during(&inputs[*place], before)?))
     });
     Environment {
+        line: line(inputs),
         differs: differing(
             &different,
             &known.iter().map(|(place, _)| labels[*place].as_str()).collect::<Vec<_>>(),
@@ -60,6 +64,16 @@ pub fn environment(inputs: &[ReportInput<'_>], labels: &[String]) -> Environment
         sections: sections(&equal),
         interrupts: interrupts.collect(),
         without,
+    }
+}
+
+/// What all machines are; only that there is more where they differ.
+fn line(inputs: &[ReportInput<'_>]) -> String {
+    let mut all = inputs.iter().map(|input| machine(input.environment.as_ref()).join(" · "));
+    let first = all.next().unwrap_or_default();
+    match first.is_empty() || all.any(|other| other != first) {
+        true => "Facts of the systems".to_owned(),
+        false => first,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::ReportInput;
 use super::curve::Curve;
+use super::of_cpu::OfCpu;
 use super::over_time::{Source, phase_start};
 use super::style::Style;
 use super::text;
@@ -72,6 +73,9 @@ pub struct Line<'a> {
     pub source: Source,
     /// Why samples over time are missing.
     pub trouble: Option<String>,
+    /// Its samples by the CPU that they ended on, where they did on several and every sample is
+    /// in the log.
+    pub cpus: Vec<OfCpu>,
     /// The zero of its time on its clock: the beginning of the phase, or of the series if the
     /// clocks differ.
     pub zero: ClockNs,
@@ -178,7 +182,7 @@ fn line<'a>(
     summary: &'a SeriesSummary,
 ) -> Line<'a> {
     let data = &series.state.data;
-    let (timeline, source, trouble) = over_time(series);
+    let OverTime { timeline, source, trouble, cpus } = over_time(series);
     let first = timeline
         .buckets
         .first()
@@ -203,15 +207,25 @@ fn line<'a>(
         timeline,
         source,
         trouble,
+        cpus,
         zero: zero.unwrap_or(first),
         since_phase: zero.is_some(),
     }
 }
 
-fn over_time(series: &Series) -> (Timeline, Source, Option<String>) {
+/// What the log of a series shows.
+#[derive(Default)]
+struct OverTime {
+    timeline: Timeline,
+    source: Source,
+    trouble: Option<String>,
+    cpus: Vec<OfCpu>,
+}
+
+fn over_time(series: &Series) -> OverTime {
     let log = match series.log() {
         Ok(log) => log,
-        Err(error) => return (Timeline::default(), Source::Nothing, Some(error.to_string())),
+        Err(error) => return OverTime { trouble: Some(error.to_string()), ..OverTime::default() },
     };
     let (kept, recorded) = (log.samples.len() as u64, series.state.data.losses.recorded);
     let complete = kept >= recorded;
@@ -221,7 +235,9 @@ fn over_time(series: &Series) -> (Timeline, Source, Option<String>) {
         (kept, true) => Source::FirstSamples(kept),
         _ => Source::Windows,
     };
-    (Timeline::of(&log, complete, BUCKETS), source, None)
+    let resolution = series.state.data.exact.resolution.ns();
+    let cpus = if complete { OfCpu::all(&log.samples, resolution) } else { Vec::new() };
+    OverTime { timeline: Timeline::of(&log, complete, BUCKETS), source, trouble: None, cpus }
 }
 
 /// The percentile curves of several series as of one: plain, and corrected where any of them is.

@@ -7,17 +7,18 @@ use super::gather::Content;
 use super::table::{Cell, Column, Table, class};
 use super::text::{clip, instant, name};
 use crate::answer::{delays_sentence, figure_sentence, known};
-use crate::format::{count, duration, micros_f64, span};
+use crate::format::{count, counted, duration, micros_f64, span};
 use crate::tables::{self, requirements, verdict_words};
 use crate::verdict::{beside_requirements, of_reason, tone_of};
 use punctual_analyze::answer::standing;
 use punctual_bundle::answer::Answer;
-use punctual_bundle::meta::is_latency;
+use punctual_bundle::meta::{ATTACHED_WORKLOAD, DEADLINE, is_latency};
 use punctual_bundle::summary::{
-    Proof, ProofOutcome, RequirementSummary, SeriesSummary, ValidityWord, VerdictWord,
+    Proof, ProofOutcome, RequirementSummary, SeriesSummary, Summary, ValidityWord, VerdictWord,
 };
 use punctual_bundle::{Completeness, Exit, Outcome, Timebase, Verdict};
 use punctual_core::Nanos;
+use punctual_core::cycle::SeriesKind;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -169,7 +170,7 @@ fn place(input: &ReportInput<'_>) -> Vec<String> {
 }
 
 /// The machine in a few words.
-fn machine(environment: Option<&Value>) -> Vec<String> {
+pub fn machine(environment: Option<&Value>) -> Vec<String> {
     let Some(document) = environment else { return vec!["not recorded".to_owned()] };
     let text = |path: &[&str]| facts::text_at(document, path).map(|text| clip(text, 120));
     let cpus = facts::text_at(document, &["topology", "online"])
@@ -247,9 +248,21 @@ fn ended(input: &ReportInput<'_>) -> String {
         (Some(ending), Completeness::Whole) => {
             let gaps = crate::sentence::gaps(&input.summary.gaps);
             let gaps: String = gaps.iter().map(|gap| format!("; {gap}")).collect();
-            clip(&format!("{} at {}{gaps}", ending.outcome, instant(ending.at)), 900)
+            let end = end(input.summary, ending.at);
+            clip(&format!("{} {end}{gaps}", ending.outcome), 900)
         }
         _ => "cut off: the run has no recorded end; the page shows the last checkpoint".to_owned(),
+    }
+}
+
+/// When it ended. Of a target, how long after its begin by its own clock: the page says when it was
+/// begun by that of this system, and two clocks would seem to be one.
+fn end(summary: &Summary, at: jiff::Timestamp) -> String {
+    let took = at.duration_since(summary.created);
+    match (&summary.target, i64::try_from(took.as_nanos())) {
+        (Some(_), Ok(took)) if took >= 0 => format!("after {}", duration(Nanos(took))),
+        (Some(_), _) => "at a time before its begin, by its own clock".to_owned(),
+        (None, _) => format!("at {}", instant(at)),
     }
 }
 
@@ -300,6 +313,7 @@ fn key_figures_of_answer(
     let all = all_series(inputs, content);
     let mut others = key_figures_of_series(&all, &content.timebase);
     let Some(figure) = &answer.figure.as_ref().filter(|figure| figure.is_time) else {
+        others.extend(deadlines(inputs));
         return others;
     };
     let unit = content.timebase.unit("µs");
@@ -324,9 +338,47 @@ fn key_figures_of_answer(
         sub: format!("of {} samples", count(figure.samples)),
         class: if is_beyond { "warn" } else { "good" },
     }));
-    others.retain(|other| figure.metric != "max" || other.label != "Worst latency");
+    key_figures.extend(deadlines(inputs));
+    // The same figure is not shown twice.
+    others.retain(|other| match other.label {
+        "Worst latency" => figure.metric != "max",
+        "Highest percentile" => other.value != key_figures[0].value,
+        _ => true,
+    });
     key_figures.append(&mut others);
     key_figures
+}
+
+/// Cycles that took longer than the deadline of their thread, of all threads that have one.
+fn deadlines(inputs: &[ReportInput<'_>]) -> Option<KeyFigure> {
+    let phases = inputs.iter().flat_map(|input| &input.summary.phases);
+    let (mut missed, mut of, mut threads) = (0.0, 0u64, 0u64);
+    for phase in phases {
+        for measure in &phase.measures {
+            let figures = &measure.notes.figures;
+            let Some(own) = figures.iter().find(|figure| figure.name == "deadline-missed") else {
+                continue;
+            };
+            let is_response = |series: &&SeriesSummary| {
+                series.measure == measure.name && series.parameters.contains_key(DEADLINE)
+            };
+            let cycles = phase.series.iter().find(is_response).map(|series| series.count);
+            missed += own.value;
+            of = of.saturating_add(own.count.or(cycles).unwrap_or_default());
+            threads += 1;
+        }
+    }
+    let sub = match of {
+        0 => format!("of {}", counted(threads, "thread")),
+        _ => format!("of {} of {}", counted(of, "cycle"), counted(threads, "thread")),
+    };
+    (threads > 0).then(|| KeyFigure {
+        label: "Deadlines missed",
+        value: count(missed.max(0.0) as u64),
+        unit: String::new(),
+        sub,
+        class: if missed > 0.0 { "warn" } else { "good" },
+    })
 }
 
 /// Of the threads that matter most: the period of a thread that waits for a user is no latency.
@@ -372,15 +424,21 @@ fn key_figures_of_series(all: &[(String, &SeriesSummary)], timebase: &Timebase) 
     key_figures
 }
 
-/// Missed periods and losses of all series that report them.
+/// Missed periods and losses of all series that report them. The four series of a thread of a
+/// program are about the same cycles: its responses stand for all.
 fn losses(all: &[(String, &SeriesSummary)]) -> KeyFigure {
+    let response = format!("/{}", SeriesKind::Response.word());
+    let counts =
+        |of: &SeriesSummary| of.workload != ATTACHED_WORKLOAD || of.name.ends_with(&response);
+    let all: Vec<&SeriesSummary> =
+        all.iter().map(|(_, series)| *series).filter(|series| counts(series)).collect();
     let sum = |of: fn(&SeriesSummary) -> Option<u64>| {
-        let known: Vec<u64> = all.iter().filter_map(|(_, series)| of(series)).collect();
+        let known: Vec<u64> = all.iter().filter_map(|series| of(series)).collect();
         (!known.is_empty() || all.is_empty())
             .then(|| known.into_iter().fold(0u64, u64::saturating_add))
     };
     let (overruns, lost) = (sum(|of| of.overruns), sum(|of| of.lost));
-    let unknown = all.iter().filter(|(_, of)| of.lost.is_none()).count();
+    let unknown = all.iter().filter(|of| of.lost.is_none()).count();
     let class = match (overruns, lost) {
         (Some(0), Some(0)) if unknown == 0 => "good",
         (Some(0) | None, Some(0) | None) => "",

@@ -96,7 +96,7 @@ fn render(
     let scale = Scale::of(content, &curves);
     let account = account::Data::default();
     let embedded =
-        EmbeddedData::of(content, &curves, scale, size, Data::of(&[], &[], 0, 0), &account)
+        EmbeddedData::of(&[], content, &curves, scale, size, Data::of(&[], &[], 0, 0), &account)
             .to_text()
             .map_err(|why| HtmlError::Render(why.to_string()))?;
     // Without a script there is no choice of the series: the first is drawn.

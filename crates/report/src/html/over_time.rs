@@ -6,7 +6,7 @@ use punctual_bundle::{PhaseMeta, SeriesMeta};
 use punctual_core::{Clock, ClockNs, Nanos};
 
 /// Where a plot over time comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Source {
     /// Every sample.
     Samples,
@@ -15,6 +15,7 @@ pub enum Source {
     /// The samples that were kept, this many; the rest is in the statistics alone.
     FirstSamples(u64),
     /// Nothing with a time was kept.
+    #[default]
     Nothing,
 }
 

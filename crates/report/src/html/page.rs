@@ -8,9 +8,9 @@ use super::recording::section::{self, Section};
 use super::scale::Scale;
 use super::table::Table;
 use super::{
-    HtmlError, ReportInput, Size, account, breakdown, calibration, cycle, documents, drawing,
-    environment, exact, facts, figures, header, loads, notes, published, scatter, text, warnings,
-    worst,
+    HtmlError, ReportInput, Size, account, breakdown, by_cpu, calibration, cycle, documents,
+    drawing, environment, exact, facts, figures, header, loads, notes, published, scatter, text,
+    warnings, worst,
 };
 use crate::tables::checks::{self, Rule};
 use base64::prelude::{BASE64_STANDARD, Engine};
@@ -44,7 +44,7 @@ const SCRIPT: [&str; 5] = [
     include_str!("assets/account.js"),
     include_str!("assets/main.js"),
 ];
-const TEMPLATES: [(&str, &str); 17] = [
+const TEMPLATES: [(&str, &str); 18] = [
     ("head.html", include_str!("assets/head.html")),
     ("findings.html", include_str!("assets/findings.html")),
     ("page.html", include_str!("assets/page.html")),
@@ -52,6 +52,7 @@ const TEMPLATES: [(&str, &str); 17] = [
     ("warnings.html", include_str!("assets/warnings.html")),
     ("table.html", include_str!("assets/table.html")),
     ("breakdown.html", include_str!("assets/breakdown.html")),
+    ("by_cpu.html", include_str!("assets/by_cpu.html")),
     ("cycle.html", include_str!("assets/cycle.html")),
     ("exact.html", include_str!("assets/exact.html")),
     ("drawing.html", include_str!("assets/drawing.html")),
@@ -76,6 +77,8 @@ struct Page {
     details: Table,
     drawing: drawing::Drawing,
     has_corrected: bool,
+    /// The same by CPU, where there are several.
+    multiples: Option<by_cpu::Multiples>,
     /// Where the time of all samples went, and whether there is a plot of it.
     account: Option<Table>,
     account_plots: usize,
@@ -169,7 +172,7 @@ pub fn render(
     let of_recordings = section::Data::of(&taken.pictures, &recorded, size.pictures, size.items);
     let (pictures, intervals, values) = of_recordings.plots();
     let account = account::Data::of(content);
-    let embedded = EmbeddedData::of(content, &curves, scale, size, of_recordings, &account)
+    let embedded = EmbeddedData::of(inputs, content, &curves, scale, size, of_recordings, &account)
         .to_text()
         .map_err(|why| HtmlError::Render(why.to_string()))?;
     let cut_off = |bundle: usize| inputs[bundle].bundle.completeness == Completeness::CutOff;
@@ -183,6 +186,7 @@ pub fn render(
         details: figures::details(content, size.details),
         drawing: drawing::draw(content, &curves, &scale),
         has_corrected: content.lines.iter().any(|line| !line.corrected.is_empty()),
+        multiples: by_cpu::multiples(content, &scale),
         account: account::table(content),
         account_plots: account.plots(),
         calibrations: calibration::sections(inputs, &content.labels),

@@ -1,5 +1,5 @@
-//! `punctual tail --html`: the tails as a page without a script: for each series the sentences, the
-//! levels with their intervals, and every gate.
+//! `punctual tail --report`: the tails as a page without a script: for each series the sentences,
+//! the levels with their intervals, and every gate.
 
 use super::HtmlError;
 use super::comparison::{Warning, warnings};

@@ -18,7 +18,7 @@ use punctual_analyze::cycles::lint::HostFacts;
 use punctual_analyze::cycles::{
     Begins, CallNames, Candidate, Constraint, Follower, Inferred, LEAST, Measured, infer,
 };
-use punctual_bundle::meta::{MeasureMeta, REQUESTED_SCHEDULING};
+use punctual_bundle::meta::{DEADLINE, MeasureMeta, REQUESTED_SCHEDULING};
 use punctual_bundle::{BundleError, SeriesMeta};
 use punctual_core::cycle::{Cycle, CycleKind, SeriesKind, TaskName, id_here};
 use punctual_core::{
@@ -672,6 +672,8 @@ fn meta(
     let (words, real_time) = (facts.scheduling.clone(), facts.real_time);
     let mut details = details(inferred, wait);
     details.extend(options.details.clone());
+    let deadline = options.deadline.filter(|_| kind == SeriesKind::Response);
+    details.extend(deadline.map(|deadline| (DEADLINE.to_owned(), deadline.to_string())));
     // As the program wants it.
     details.insert(REQUESTED_SCHEDULING.to_owned(), words.clone());
     let requirements = options.requirements.iter().filter(|of| of.is_about(label, kind));

@@ -1,7 +1,8 @@
 // The histogram stacked by cause: the height of a column is its number of samples, its colours are the shares of their time.
 
 function stacked({ parts, series }) {
-  let selected = series[0];
+  // At first the same as over time.
+  let selected = series.find((one) => one.series === data.lead) || series[0];
   const hidden = new Set();
   const low = (k) => 10 ** (k / selected.per_decade);
   const share = (column, part) => {
@@ -14,6 +15,7 @@ function stacked({ parts, series }) {
       const numbers = selected.columns.map(([k]) => k);
       return [low(numbers[0]) * 0.9, low(numbers[numbers.length - 1] + 1) * 1.1];
     },
+    latencies: "x",
     log: () => true,
     height: (width) => Math.round(Math.max(240, Math.min(400, width * 0.42))),
     make(size, [from, to]) {
@@ -58,7 +60,7 @@ function stacked({ parts, series }) {
     },
   };
   const made = chart(byId("account-plot"), spec);
-  if (series.length > 1) byId("account-controls").append(chooserOf(series, "Series", (k) => { selected = series[k]; made.reset(); }));
+  if (series.length > 1) byId("account-controls").append(chooserOf(series, "Series", (k) => { selected = series[k]; made.reset(); }, series.indexOf(selected)));
   byId("account-controls").append(made.buttons);
 
   const place = byId("account-legend");

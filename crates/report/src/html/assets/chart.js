@@ -11,7 +11,7 @@ const charts = [];
  *   height(width)    in CSS pixels
  *   make(size, view) {series, data, scales, axes, bands, draw} for uPlot; sizes are to be multiplied by size.k
  *   tip(u, idx)      nodes for the box, or null
- *   latencies        the axis that latencies are on, for the lines of required bounds
+ *   latencies        the axis that latencies are on, for the lines of required bounds and deadlines
  */
 function chart(place, spec) {
   let plot = null, view = null;
@@ -126,10 +126,16 @@ function chart(place, spec) {
   return made;
 }
 
-/** Bounds that are required of latencies, as far as they are not far beyond what was measured: there they would press all else aside. */
-function bounds(most) { return (data.bounds || []).filter((bound) => bound <= most * 5); }
+/** Bounds that are required of latencies and deadlines, in words, by their place. */
+const limits = new Map([
+  ...(data.deadlines || []).map((at) => [at, "deadline: " + span(at)]),
+  ...(data.bounds || []).map((at) => [at, "required: " + span(at)]),
+]);
 
-/** A dashed line at each required bound. */
+/** Those that are not far beyond what was measured: there they would press all else aside. */
+function bounds(most) { return [...limits.keys()].filter((bound) => bound <= most * 5); }
+
+/** A dashed line at each of them. */
 function boundLines(u, axis, k) {
   if (!axis) return;
   const { ctx, bbox } = u, { min, max } = u.scales[axis];
@@ -138,14 +144,29 @@ function boundLines(u, axis, k) {
   ctx.lineWidth = 1.4 * k;
   ctx.setLineDash([6 * k, 4 * k]);
   ctx.font = 11 * k + "px system-ui, sans-serif";
-  for (const bound of (data.bounds || []).filter((each) => each >= min && each <= max)) {
-    const at = u.valToPos(bound, axis, true), text = "required: " + span(bound);
+  // A label that would touch another one stands a line lower.
+  const labels = [], line = 14 * k;
+  for (const [bound, text] of [...limits].filter(([each]) => each >= min && each <= max)) {
+    const at = u.valToPos(bound, axis, true);
     ctx.beginPath();
     if (axis === "x") { ctx.moveTo(at, bbox.top); ctx.lineTo(at, bbox.top + bbox.height); } else { ctx.moveTo(bbox.left, at); ctx.lineTo(bbox.left + bbox.width, at); }
     ctx.stroke();
     const wide = ctx.measureText(text).width, over = axis === "x" && at + wide + 6 * k > bbox.left + bbox.width;
     ctx.textAlign = axis === "x" && !over ? "left" : "right";
-    ctx.fillText(text, axis === "x" ? at + (over ? -4 : 4) * k : bbox.left + bbox.width - 4 * k, axis === "x" ? bbox.top + 11 * k : at - 4 * k);
+    const x = axis === "x" ? at + (over ? -4 : 4) * k : bbox.left + bbox.width - 4 * k;
+    const from = ctx.textAlign === "left" ? x : x - wide;
+    let y = axis === "x" ? bbox.top + 11 * k : at - 4 * k;
+    const touches = (other) => Math.abs(other.y - y) < line && from < other.to + 4 * k && other.from < from + wide + 4 * k;
+    while (labels.some(touches)) y += line;
+    labels.push({ from, to: from + wide, y });
+    // Legible also where curves are dense.
+    ctx.save();
+    ctx.setLineDash([]);
+    ctx.lineWidth = 3 * k;
+    ctx.strokeStyle = colour("bg");
+    ctx.strokeText(text, x, y);
+    ctx.fillText(text, x, y);
+    ctx.restore();
   }
   ctx.restore();
 }

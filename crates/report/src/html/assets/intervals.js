@@ -1,7 +1,7 @@
 // Histograms of intervals between points and of functions, and the values of points over time: one at a time, chosen by name.
 
-function chooserOf(all, label, choose) {
-  const chooser = node("select", { onchange: () => choose(Number(chooser.value)) }, ...all.map((each, k) => node("option", { value: k }, each.name)));
+function chooserOf(all, label, choose, first = 0) {
+  const chooser = node("select", { onchange: () => choose(Number(chooser.value)) }, ...all.map((each, k) => node("option", { value: k, selected: k === first }, each.name)));
   return node("label", {}, label, chooser);
 }
 

@@ -41,6 +41,9 @@ function timeline() {
     return lines;
   }
   const selected = () => data.series[state.series];
+  const known = () => (data.causes || []).filter((_, cause) => selected().worst.some((sample) => sample[4] === cause));
+  /** The colour of samples without a known cause: none that a cause has, where some are known. */
+  const unknown = () => (known().length ? "muted" : "h1");
   const spec = {
     domain() {
       const times = [...buckets.from, ...buckets.to, ...selected().worst.map((sample) => sample[1] / 1e6)];
@@ -69,7 +72,7 @@ function timeline() {
       return {
         data: joined,
         series: [{}, thin, { ...thin, stroke: main, width: 1.6 * size.k }, thin,
-          { stroke: colour("h1"), width: 0, points: { show: true, size: 7 * size.k, width: 1.6 * size.k, stroke: colour("h1"), fill: colour("bg") } }],
+          { stroke: colour(unknown()), width: 0, points: { show: true, size: 7 * size.k, width: 1.6 * size.k, stroke: colour(unknown()), fill: colour("bg") } }],
         bands: [{ series: [3, 1], fill: faded(main, 18) }],
         scales: { y: { distr: state.log ? 3 : 1, log: 10, range: () => range } },
         axes: [
@@ -77,6 +80,10 @@ function timeline() {
           latencyAxis(state.log, range, size),
         ],
         draw: (u) => {
+          for (const sample of selected().worst) {
+            const cause = data.causes?.[sample[4]];
+            if (cause) rings(u, [{ x: sample[1] / 1e6, y: sample[0], colour: curveColour(cause.style) }], 4 * size.k);
+          }
           const sample = state.marked == null ? null : selected().worst[state.marked];
           if (sample) rings(u, [{ x: sample[1] / 1e6, y: sample[0], colour: colour("bad") }], 7 * size.k);
         },
@@ -86,8 +93,10 @@ function timeline() {
       const pointer = u.posToVal(u.cursor.left, "x");
       const near = nearest(u, selected().worst);
       if (near) {
-        const [latency, time, cpu, seq] = near;
-        return [node("div", { class: "head" }, micros(latency)), node("div", {}, `due at ${(time / 1e6).toFixed(6)} s`), node("div", {}, `CPU ${cpu}, sample ${count(seq)}`)];
+        const [latency, time, cpu, seq, cause] = near;
+        const why = data.causes?.[cause];
+        return [node("div", { class: "head" }, micros(latency)), node("div", {}, `due at ${(time / 1e6).toFixed(6)} s`), node("div", {}, `CPU ${cpu}, sample ${count(seq)}`),
+          ...(why ? [node("div", {}, "mostly " + why.words)] : [])];
       }
       const k = buckets.from.findIndex((from, place) => buckets.n[place] && pointer >= from && pointer <= Math.max(buckets.to[place], from));
       if (k < 0) return null;
@@ -122,6 +131,9 @@ function timeline() {
     logBox.querySelector("input").checked = state.log;
     chooser.value = String(k);
     byId("time-note").textContent = values.note;
+    const causes = known().map((cause) => node("span", { class: "cause" }, swatch(cause.style), cause.words));
+    const others = causes.length && selected().worst.some((sample) => sample[4] < 0);
+    byId("time-causes").replaceChildren(...causes, others ? node("span", { class: "cause" }, "grey: not explained") : "");
     const root = byId("time-plot");
     root.dataset.from = buckets.from[0] ?? "";
     root.dataset.to = buckets.to[buckets.to.length - 1] ?? "";

@@ -84,6 +84,7 @@ fn line<'a>(
         timeline: Timeline::default(),
         source: Source::Nothing,
         trouble: None,
+        cpus: Vec::new(),
         zero: ClockNs::default(),
         since_phase: false,
     })
@@ -107,6 +108,7 @@ pub fn of_first_group<'a>(content: &Content<'a>, curves: &[Curve]) -> (Content<'
         timeline: line.timeline.clone(),
         source: line.source,
         trouble: None,
+        cpus: Vec::new(),
         zero: line.zero,
         since_phase: line.since_phase,
     });

@@ -1,0 +1,197 @@
+//! Latency by CPU: small histograms side by side on common axes, so that the CPU that is worse is
+//! seen at a glance. Drawn without a script.
+
+use super::curve::Curve;
+use super::drawing::{Area, Axis, Counts, Tick, columns, path};
+use super::embedded::limits;
+use super::gather::{Content, Line};
+use super::of_cpu::OfCpu;
+use super::scale::Scale;
+use super::text::name;
+use crate::format::{counted, micros, short_count, span};
+use punctual_core::Nanos;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Drawings of a page.
+const DRAWINGS: usize = 64;
+/// Columns of a drawing; in each, the highest bin counts.
+const COLUMNS: usize = 130;
+/// Bins of a curve, before it is drawn.
+const BINS: usize = 2_000;
+const WIDTH: f64 = 260.0;
+const HEIGHT: f64 = 128.0;
+const PLOT: Area = Area { left: 34.0, right: WIDTH - 16.0, top: 6.0, bottom: HEIGHT - 22.0 };
+/// Labels of an axis are at least so far apart.
+const APART: (f64, f64) = (46.0, 22.0);
+
+/// All small histograms, with what they have in common.
+#[derive(Serialize)]
+pub struct Multiples {
+    sets: Vec<Set>,
+    width: f64,
+    height: f64,
+    plot: Area,
+    x_ticks: Vec<Tick>,
+    y_ticks: Vec<Tick>,
+    /// Required bounds and deadlines.
+    limits: Vec<f64>,
+    /// What the counts are.
+    per: String,
+    /// Drawings that there is no room for.
+    left_out: usize,
+    unit: String,
+}
+
+/// What one measure found on each CPU.
+#[derive(Serialize)]
+struct Set {
+    /// Which measure; empty where there is but one set.
+    title: String,
+    panels: Vec<Panel>,
+}
+
+/// One CPU.
+#[derive(Serialize)]
+struct Panel {
+    cpu: u32,
+    max: String,
+    samples: String,
+    is_largest: bool,
+    d: String,
+}
+
+/// Every measure with samples of several CPUs; `None` where there is none.
+pub fn multiples(content: &Content<'_>, scale: &Scale) -> Option<Multiples> {
+    let mut sets = sets(content);
+    let left_out = thin_out(&mut sets);
+    let all = || sets.iter().flat_map(|(_, cpus)| cpus);
+    let max = all().map(|of| of.max.ns()).max()?;
+    let curves: Vec<Curve> = all().map(|of| of.curve.reduced(BINS)).collect();
+    let widest = curves.iter().map(|curve| curve.body_width).max().unwrap_or(1);
+    let scale = Scale { width: scale.width.max(widest), max: max.max(1), ..*scale };
+    let axis = Axis::of(&scale, &curves);
+    let shown: Vec<Vec<Option<u64>>> =
+        curves.iter().map(|curve| columns(curve, scale.width, &axis, COLUMNS)).collect();
+    let counts = Counts::of(&shown);
+    let x = |share: f64| PLOT.left + share * (PLOT.right - PLOT.left);
+    let y = |number: u64| counts.y(number as f64, &PLOT);
+    let x_tick = |ns: f64| Tick { at: x(axis.share(ns)), label: span(Nanos(ns as i64)) };
+    let y_tick = |n: f64| Tick { at: counts.y(n, &PLOT), label: short_count(n as u64) };
+    let limits = limits(content).into_iter().map(|limit| limit as f64);
+    let mut drawn = shown.iter().map(|columns| path(columns, x, y, PLOT.bottom));
+    let is_only = sets.len() == 1;
+    let set = |(title, cpus): &(String, Vec<OfCpu>)| {
+        let largest = cpus.iter().map(|of| of.max).max();
+        let panel = |of: &OfCpu| Panel {
+            cpu: of.cpu,
+            max: micros(of.max),
+            samples: counted(of.count, "sample"),
+            is_largest: Some(of.max) == largest,
+            d: drawn.next().unwrap_or_default(),
+        };
+        let title = if is_only { String::new() } else { title.clone() };
+        Set { title, panels: cpus.iter().map(panel).collect() }
+    };
+    Some(Multiples {
+        sets: sets.iter().map(set).collect(),
+        width: WIDTH,
+        height: HEIGHT,
+        plot: PLOT,
+        x_ticks: spaced(regular(axis.ticks()).into_iter().map(x_tick), APART.0),
+        y_ticks: spaced(counts.decades().map(y_tick), APART.1),
+        limits: limits
+            .filter(|limit| *limit < axis.end())
+            .map(|limit| x(axis.share(limit)))
+            .collect(),
+        per: span(Nanos(scale.width)),
+        left_out,
+        unit: content.timebase.unit("µs"),
+    })
+}
+
+/// The powers of ten alone, where there are several.
+fn regular(ticks: Vec<f64>) -> Vec<f64> {
+    let is_power = |ns: &f64| (ns.log10() - ns.log10().round()).abs() < 1e-9;
+    let powers: Vec<f64> = ticks.iter().copied().filter(is_power).collect();
+    if powers.len() > 1 { powers } else { ticks }
+}
+
+/// A series that was measured on this CPU alone; `None` where it has no samples.
+fn of_line(cpu: u32, line: &Line<'_>) -> Option<OfCpu> {
+    let data = &line.series.state.data;
+    Some(OfCpu { cpu, curve: line.curve.clone(), count: data.count(), max: data.max? })
+}
+
+/// Those ticks that leave room for their labels.
+fn spaced(ticks: impl Iterator<Item = Tick>, apart: f64) -> Vec<Tick> {
+    let mut kept: Vec<Tick> = Vec::new();
+    for tick in ticks {
+        if kept.last().is_none_or(|last| (tick.at - last.at).abs() >= apart) {
+            kept.push(tick);
+        }
+    }
+    kept
+}
+
+/// A set for each measure with a thread on each of several CPUs, and for each series of a thread
+/// that ran on several: what to call it, and its CPUs, ascending.
+fn sets(content: &Content<'_>) -> Vec<(String, Vec<OfCpu>)> {
+    let mut sets: Vec<(String, Vec<OfCpu>)> = Vec::new();
+    let mut pinned: BTreeMap<(usize, &str, String), Vec<OfCpu>> = BTreeMap::new();
+    for line in &content.lines {
+        let meta = &line.series.meta;
+        let own = meta.cpus.first().filter(|_| meta.cpus.len() == 1);
+        if line.cpus.len() > 1 {
+            sets.push((line.full.clone(), line.cpus.clone()));
+        } else if let Some(cpu) = own.and_then(|cpu| u32::try_from(cpu).ok())
+            && let Some((before, after)) = meta.name.split_once(&format!("cpu{cpu}"))
+            && !after.starts_with(|next: char| next.is_ascii_digit())
+        {
+            let others = format!("{}{after}", before.trim_end_matches('/'));
+            let of = pinned.entry((line.group, &meta.measure, others)).or_default();
+            of.extend(of_line(cpu, line));
+        }
+    }
+    for ((group, _, others), mut cpus) in pinned {
+        cpus.sort_by_key(|of| of.cpu);
+        let group = content.groups.get(group).filter(|_| content.groups.len() > 1);
+        let group = group.map(|group| group.name.clone());
+        let names = group.into_iter().chain((!others.is_empty()).then(|| name(&others)));
+        sets.push((names.collect::<Vec<_>>().join(" · "), cpus));
+    }
+    sets.retain(|(_, cpus)| cpus.len() > 1);
+    sets
+}
+
+/// Of more than there is room for, the CPUs with the longest latencies stay; how many do not.
+fn thin_out(sets: &mut Vec<(String, Vec<OfCpu>)>) -> usize {
+    let mut longest: Vec<Nanos> = sets.iter().flat_map(|(_, of)| of).map(|of| of.max).collect();
+    let all = longest.len();
+    longest.sort_unstable_by(|a, b| b.cmp(a));
+    let Some(least) = longest.get(DRAWINGS).copied() else { return 0 };
+    let mut room = DRAWINGS - longest.iter().filter(|max| **max > least).count();
+    for (_, cpus) in sets.iter_mut() {
+        cpus.retain(|of| {
+            let fits = of.max == least && room > 0;
+            room -= usize::from(fits);
+            fits || of.max > least
+        });
+    }
+    sets.retain(|(_, cpus)| !cpus.is_empty());
+    all - DRAWINGS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_too_many_the_longest_stay() {
+        let of = |cpu: u32| OfCpu::of(cpu, vec![i64::from(cpu % 100) * 1_000], 1_000);
+        let mut sets = vec![("a".to_owned(), (0..100).map(of).collect::<Vec<_>>())];
+        let left_out = thin_out(&mut sets);
+        let kept: Vec<u32> = sets[0].1.iter().map(|of| of.cpu).collect();
+        assert_eq!((left_out, kept), (36, (36..100).collect()));
+    }
+}
