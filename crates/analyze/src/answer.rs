@@ -141,6 +141,8 @@ pub fn standing(series: &SeriesSummary) -> u8 {
 /// What delayed the late samples of a series.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Delayed {
+    /// The name of that series, where it is another one of the phase than the one that decided.
+    pub series: Option<String>,
     /// Late samples that are divided by cause.
     pub samples: u64,
     /// Incidents that they make; `None` where it is not known which follow from one another.
@@ -183,12 +185,27 @@ pub enum Blamed {
 /// Causes of smaller share are not named.
 const WORTH: f64 = 0.01;
 
-/// What delayed the series that decided; `None` where nothing recorded shows it.
+/// What delayed the series that decided, else one that may stand in for it ([`stand_ins`]); `None`
+/// where nothing recorded shows it.
 pub fn delays(deciding: &Deciding<'_>, explained: Option<&Explanations>) -> Option<Delayed> {
     explained
-        .and_then(|all| of_explanations(deciding, all))
+        .and_then(|all| of_own_explanations(deciding, all))
         .or_else(|| of_account(deciding))
         .or_else(|| of_entries(deciding))
+        .or_else(|| of_stand_in(deciding, explained?))
+}
+
+/// The series whose late samples are shown where nothing shows what delayed the one that decided:
+/// other latencies of its phase that matter as much. None where it was held against a bound: it is
+/// about that one alone.
+pub fn stand_ins<'s>(deciding: &Deciding<'s>) -> impl Iterator<Item = &'s SeriesSummary> {
+    let Deciding { phase, series, requirement, .. } = *deciding;
+    let others = phase.series.iter().filter(move |_| requirement.is_none());
+    others.filter(move |other| {
+        other.name != series.name
+            && is_latency(&other.workload, &other.name)
+            && standing(other) == standing(series)
+    })
 }
 
 /// Whether two series are of one thread: the measure of an attached program is a thread, that of a
@@ -215,7 +232,7 @@ fn samples_of<'e>(deciding: &Deciding<'_>, all: &'e Explanations) -> Vec<&'e Exp
     others.find_map(|series| Some(of(series)).filter(|of| !of.is_empty())).unwrap_or_default()
 }
 
-fn of_explanations(deciding: &Deciding<'_>, all: &Explanations) -> Option<Delayed> {
+fn of_own_explanations(deciding: &Deciding<'_>, all: &Explanations) -> Option<Delayed> {
     let mut late = samples_of(deciding, all);
     if let Some(from) = deciding.late_from() {
         let beyond = |one: &&Explained| one.explanation.latency() >= from;
@@ -223,10 +240,32 @@ fn of_explanations(deciding: &Deciding<'_>, all: &Explanations) -> Option<Delaye
             late.retain(beyond);
         }
     }
-    let groups = incidents_of(&late);
+    of_explanations(deciding.series, &late, all)
+}
+
+/// Of the series with the longest sample that is explained.
+fn of_stand_in(deciding: &Deciding<'_>, all: &Explanations) -> Option<Delayed> {
+    let of = |series: &SeriesSummary| -> Vec<&Explained> {
+        let is = |one: &&Explained| one.phase == deciding.phase.name && one.series == series.name;
+        all.samples.iter().filter(is).collect()
+    };
+    let longest = |late: &[&Explained]| late.iter().map(|one| one.explanation.latency()).max();
+    let explained = stand_ins(deciding).map(|series| (series, of(series)));
+    let (series, late) = explained.max_by_key(|(_, late)| longest(late))?;
+    let delayed = of_explanations(series, &late, all)?;
+    Some(Delayed { series: Some(series.name.clone()), ..delayed })
+}
+
+/// Of these late samples of a series.
+fn of_explanations(
+    series: &SeriesSummary,
+    late: &[&Explained],
+    all: &Explanations,
+) -> Option<Delayed> {
+    let groups = incidents_of(late);
     let firsts = groups.iter().filter_map(|group| Some(&late.get(*group.first()?)?.explanation));
     let ranking = rank(firsts, &all.names, Nanos::ZERO);
-    let own = rank_of_scheduling(&deciding.series.scheduling);
+    let own = rank_of_scheduling(&series.scheduling);
     let causes = ranking.culprits.iter().filter(|culprit| culprit.share >= WORTH);
     let causes = causes.map(|culprit| Blame {
         what: Blamed::Cause(culprit.cause),
@@ -236,6 +275,7 @@ fn of_explanations(deciding: &Deciding<'_>, all: &Explanations) -> Option<Delaye
     });
     let from = late.iter().map(|one| one.explanation.latency()).min()?;
     Some(Delayed {
+        series: None,
         samples: late.len() as u64,
         incidents: Some(groups.len() as u64),
         from,
@@ -343,7 +383,7 @@ fn of_account(deciding: &Deciding<'_>) -> Option<Delayed> {
     causes.sort_by(|a, b| b.share.total_cmp(&a.share));
     let samples = bands.iter().map(|band| band.count.round() as u64).sum();
     let from = Nanos(bands.first().map_or(0, |band| band.low_ns as i64));
-    (!causes.is_empty()).then_some(Delayed { samples, incidents: None, from, causes })
+    (!causes.is_empty()).then_some(Delayed { series: None, samples, incidents: None, from, causes })
 }
 
 /// Who it was, by the tables of a program's thread: in its longest cycles, else in all of them.
@@ -408,7 +448,7 @@ fn of_entries(deciding: &Deciding<'_>) -> Option<Delayed> {
     let causes: Vec<Blame> = rows.iter().filter_map(blame).collect();
     let from = Nanos(series.min.unwrap_or_default());
     let samples = series.count;
-    (!causes.is_empty()).then_some(Delayed { samples, incidents: None, from, causes })
+    (!causes.is_empty()).then_some(Delayed { series: None, samples, incidents: None, from, causes })
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ pub struct Answer {
     /// The figure that decided it, or the one of most weight where nothing was required; `null`
     /// where nothing was measured.
     pub figure: Option<DecidingFigure>,
-    /// What delayed the late samples of that series; `null` where that is not known.
+    /// What delayed the late samples of that series, or of another one; `null` where that is not
+    /// known.
     pub delayed_by: Option<Delays>,
     /// What to do, the strongest first; at most three.
     pub to_do: Vec<String>,
@@ -46,6 +47,9 @@ pub struct DecidingFigure {
 /// What delayed late samples, with the shares of their time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Delays {
+    /// The series, where it is another one than the figure's: nothing shows what delayed that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<String>,
     /// Late samples that are divided by cause.
     pub samples: u64,
     /// Incidents that they make: samples that follow from one another are one. `null` where it is

@@ -182,11 +182,9 @@ fn each_role_has_at_most_four_commands_which_exist() {
 #[test]
 fn a_late_loop_is_answered_first() {
     let mut explained = bundles_in("causes");
-    // Where the longest latency is of a series without windows (a part of it, another thread has
-    // them), the answer names no cause.
-    let is_explained = |summary: Summary| summary.answer.is_some_and(|of| of.delayed_by.is_some());
-    explained.retain(|(_, bundle)| is_explained(summary_of(bundle)));
-    assert!(explained.len() >= 5, "{} are explained", explained.len());
+    // A recording without samples.
+    explained.retain(|(_, bundle)| bundle.series().next().is_some());
+    assert!(explained.len() >= 8, "{} are explained", explained.len());
     for (name, bundle) in explained {
         let text = brief(&bundle);
         assert!(text.lines().count() + BELOW <= READ);
@@ -194,6 +192,23 @@ fn a_late_loop_is_answered_first() {
         for word in ["verdict ", "figure ", "delayed by ", "to do "] {
             assert!(first.contains(&format!("\n{word}")), "{name}: {word}: {first}");
         }
+    }
+}
+
+/// Where no windows were kept for the longest sample, the cause of another series is named, with
+/// its name.
+#[test]
+fn a_cause_is_named_where_the_longest_sample_has_no_windows() {
+    for (name, figure, of) in [
+        ("inversion", "mutex/0: ", "in mutex/1, from "),
+        ("inheritance", "mutex/0: ", "in mutex/1, from "),
+        ("storage", "storage/whole: ", "in storage/force, from "),
+        ("hog", "timer/cpu1: ", "(from "),
+    ] {
+        let (_, bundle) = bundles_in("causes").into_iter().find(|(of, _)| of == name).unwrap();
+        let text = brief(&bundle);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(figure) && text.contains(of), "{name}: {text}");
     }
 }
 
@@ -221,4 +236,25 @@ fn a_comparison_of_kernels_is_answered_first() {
     assert!(lines.len() <= READ, "{} lines: {text}", lines.len());
     let first = lines.iter().take(FIRST).any(|line| line.contains("significant difference"));
     assert!(first, "{text}");
+}
+
+#[test]
+fn over_time_the_worst_samples_have_the_colour_of_their_cause() {
+    use punctual_report::html::{ReportInput, breakdown::Breakdown, report};
+    let (_, hog) = bundles_in("causes").into_iter().find(|(name, _)| name == "hog").unwrap();
+    let explained = explained::open(&hog, &Wanted::default()).expect("it is explained");
+    let breakdown = Breakdown::of(&explained, None);
+    let summary = summary_of(&hog);
+    let input = ReportInput { breakdown: breakdown.as_ref(), ..ReportInput::of(&hog, &summary) };
+    let page = report(&[input]).expect("a page");
+    let (_, data) = page.split_once("<script type=\"application/json\" id=\"data\">").unwrap();
+    let (data, _) = data.split_once("</script>").unwrap();
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    let causes: Vec<&str> =
+        data["causes"].as_array().unwrap().iter().map(|of| of["words"].as_str().unwrap()).collect();
+    assert_eq!(causes, ["preempted by a higher priority"]);
+    let worst = data["series"][0]["worst"].as_array().unwrap();
+    let coloured = worst.iter().filter(|sample| sample[4] == 0).count();
+    assert_eq!(coloured, explained.samples.len(), "as many as are explained");
+    assert!(worst.iter().any(|sample| sample[4] == -1), "the others are not known");
 }

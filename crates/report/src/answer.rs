@@ -39,6 +39,9 @@ pub fn of(summary: &Summary, explained: Option<&Explanations>, rules: &Rules) ->
         verdict: verdict(summary, deciding.as_ref()),
         figure: deciding.as_ref().map(|of| figure(summary, of)),
         delayed_by: delayed.map(|of| Delays {
+            series: deciding.as_ref().zip(of.series.as_ref()).map(|(deciding, series)| {
+                place(summary, &format!("{}/{series}", deciding.phase.name))
+            }),
             samples: of.samples,
             incidents: of.incidents,
             from: of.from.ns(),
@@ -250,13 +253,16 @@ pub fn delays_sentence(delays: &Delays, time: impl Fn(f64) -> String) -> String 
     let rest: f64 = delays.causes.iter().skip(CAUSES).map(|cause| cause.share).sum();
     parts.extend((rest >= 0.01).then(|| format!("{} others", whole_percent(rest))));
     let samples = counted(delays.samples, "sample");
+    let from = from(delays, time);
     let of = match delays.incidents {
         Some(incidents) if incidents < delays.samples => {
-            format!("{}, {samples} in {}", from(delays, time), counted(incidents, "incident"))
+            format!("{from}, {samples} in {}", counted(incidents, "incident"))
         }
-        _ => format!("{}, {samples}", from(delays, time)),
+        _ => format!("{from}, {samples}"),
     };
-    format!("{} ({of})", listed(&parts))
+    let series = delays.series.as_ref();
+    let series = series.map_or(String::new(), |of| format!("in {}, ", plain(of)));
+    format!("{} ({series}{of})", listed(&parts))
 }
 
 fn from(delays: &Delays, time: impl Fn(f64) -> String) -> String {

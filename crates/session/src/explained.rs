@@ -11,9 +11,9 @@ pub use wanted::Wanted;
 
 use crate::exit::Failure;
 use punctual_analyze::Explanations;
-use punctual_analyze::answer::{Deciding, deciding, is_same_thread};
+use punctual_analyze::answer::{Deciding, deciding, is_same_thread, stand_ins};
 use punctual_bundle::Bundle;
-use punctual_bundle::summary::Summary;
+use punctual_bundle::summary::{SeriesSummary, Summary};
 use wanted::is_called;
 
 /// Explains what is wanted of a bundle.
@@ -91,23 +91,32 @@ fn no_interval(bundle: &Bundle) -> String {
     )
 }
 
-/// Explains the late samples of the thread whose figure decided, for the answer of a run; `None`
-/// where no windows were kept for it, or where nothing decided.
+/// Samples of a recording that are explained for an answer.
+const WORST: usize = 20;
+
+/// Explains the late samples of the thread whose figure decided, for the answer of a run; where no
+/// windows were kept for it, those of others that may stand in for it. `None` where no events were
+/// recorded, or where nothing decided.
 pub fn of_answer(bundle: &Bundle, summary: &Summary) -> Option<Explanations> {
-    let kept = &bundle.windows.as_ref()?.windows;
-    let Deciding { phase, series, .. } = deciding(summary)?;
-    let is_of_thread =
-        |name: &str| phase.series.iter().any(|one| one.name == name && is_same_thread(one, series));
-    let of_phase = kept.iter().filter(|window| window.head.phase == phase.name);
-    let mut names: Vec<&str> = of_phase
-        .map(|window| window.head.series.as_str())
-        .filter(|name| is_of_thread(name))
-        .collect();
-    names.sort_unstable();
-    names.dedup();
+    let deciding = deciding(summary)?;
+    let Deciding { phase, series, .. } = deciding;
+    let full = |series: &SeriesSummary| format!("{}/{}", phase.name, series.name);
+    let Some(windows) = &bundle.windows else {
+        bundle.recording.as_ref()?;
+        let (series, worst) = (vec![full(series)], Some(WORST));
+        return open(bundle, &Wanted { series, worst, ..Wanted::default() }).ok();
+    };
+    let has_windows = |series: &&SeriesSummary| {
+        let mut heads = windows.windows.iter().map(|window| &window.head);
+        heads.any(|head| head.phase == phase.name && head.series == series.name)
+    };
+    let own = phase.series.iter().filter(|one| is_same_thread(one, series));
+    let mut names: Vec<String> = own.filter(has_windows).map(full).collect();
+    if names.is_empty() {
+        names = stand_ins(&deciding).filter(has_windows).map(full).collect();
+    }
     if names.is_empty() {
         return None;
     }
-    let series = names.iter().map(|name| format!("{}/{name}", phase.name)).collect();
-    open(bundle, &Wanted { series, ..Wanted::default() }).ok()
+    open(bundle, &Wanted { series: names, ..Wanted::default() }).ok()
 }

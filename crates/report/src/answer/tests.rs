@@ -44,6 +44,7 @@ fn a_figure_stands_beside_its_bound_with_what_is_beyond_it() {
 #[test]
 fn causes_are_shares_with_names_and_what_is_left_is_summed() {
     let delays = Delays {
+        series: None,
         samples: 37,
         incidents: Some(12),
         from: 2_000_000,
@@ -74,8 +75,13 @@ fn the_advice_for_a_lock_held_below_begins_with_priority_inheritance() {
         is_held_below,
     };
     let of = |blame: Blame| {
-        let delayed =
-            Delayed { samples: 1, incidents: None, from: Nanos::ZERO, causes: vec![blame] };
+        let delayed = Delayed {
+            series: None,
+            samples: 1,
+            incidents: None,
+            from: Nanos::ZERO,
+            causes: vec![blame],
+        };
         advices(&delayed, &Names::default(), &Rules::default()).remove(0)
     };
     assert!(of(blame(true)).starts_with("Use a mutex with priority inheritance"));
@@ -86,6 +92,7 @@ fn the_advice_for_a_lock_held_below_begins_with_priority_inheritance() {
 #[test]
 fn names_from_outside_are_harmless() {
     let delays = Delays {
+        series: None,
         samples: 1,
         incidents: None,
         from: 1,

@@ -6,7 +6,7 @@ use punctual_analyze::explain::{Kind, LatencyInterval};
 use punctual_analyze::threads::Coverage;
 use punctual_analyze::{Explained, Explanations};
 use punctual_bundle::explanation::EventSource;
-use punctual_bundle::windows::{KeptRule, SavedWindow, Waited, WindowHead};
+use punctual_bundle::windows::{KeptRule, SavedWindow, SeriesWindows, Waited, WindowHead};
 use punctual_bundle::{Bundle, BundleError, Series};
 use punctual_core::event::Tid;
 use punctual_core::merge::{Batches, Merge};
@@ -62,13 +62,16 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
         bundle
             .series()
             .filter(|(phase, series)| wanted.wants(phase, &series.meta.name))
+            // Of a program only the responses are watched.
+            .filter(|(phase, series)| {
+                let is = |of: &SeriesWindows| of.phase == *phase && of.series == series.meta.name;
+                document.series.iter().any(is)
+            })
             .filter_map(|(phase, series)| {
                 worst_without(document.rule, &windows.windows, phase, series)
             }),
     );
-    let wants = |series: &&punctual_bundle::windows::SeriesWindows| {
-        wanted.wants(&series.phase, &series.series)
-    };
+    let wants = |series: &&SeriesWindows| wanted.wants(&series.phase, &series.series);
     Some(Explanations {
         source: EventSource::Windows,
         rule: Some(document.rule),
