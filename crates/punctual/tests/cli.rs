@@ -330,7 +330,7 @@ fn every_fixture_is_compared_with_every_other() {
     let all: Vec<String> = fixtures().iter().map(|path| path.display().to_string()).collect();
     for one in &all {
         for other in &all {
-            let compared = place.punctual(&["compare", one, other, "--html", "c.html"]);
+            let compared = place.punctual(&["compare", one, other, "--report", "c.html"]);
             let (code, said) = (compared.status.code(), text(&compared));
             assert!(
                 code == Some(0) || code == Some(2) && said.contains("has a partner"),

@@ -36,7 +36,7 @@ fn json(output: &Output) -> serde_json::Value {
 fn a_run_against_itself_has_no_difference() {
     let place = Place::with("");
     let good = fixture("good");
-    let compared = place.punctual(&["compare", &good, &good, "--json", "--html", "c.html"]);
+    let compared = place.punctual(&["compare", &good, &good, "--json", "--report", "c.html"]);
     assert_eq!(compared.status.code(), Some(0), "{}", text(&compared));
     let comparison = json(&compared);
     assert_eq!(comparison["schema"], "punctual-comparison/2");

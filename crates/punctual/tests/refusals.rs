@@ -89,6 +89,10 @@ fn every_file_that_will_be_written_is_asked_for_before_the_run() {
         );
         refused(&place, &[&run[..], &[option, "/tmp"]].concat(), &["/tmp", "directory"]);
     }
+    let page = ["--report", "no/such/file"];
+    for attach in [&["attach", "1"][..], &["attach", "--cpus", "0"]] {
+        refused(&place, &[attach, &page].concat(), &["no/such/file", "--report"]);
+    }
     refused_file(
         &format!("{GOOD}[[load]]\ncommand = \"sleep 1\"\nstdout = \"no/log\"\n"),
         &["no/log", "sleep"],

@@ -21,7 +21,7 @@ fn a_short_run_bounds_little_and_has_no_model() {
         "--series",
         "loaded/timer/cpu0",
         "--gates",
-        "--html",
+        "--report",
         "t.html",
     ]);
     assert_eq!(said.status.code(), Some(0), "{}", text(&said));

@@ -3,8 +3,9 @@
 mod backends;
 mod cpus;
 
-use super::answer;
 use super::bundle::show_options;
+use super::run::check_report;
+use super::{answer, report};
 use crate::exit::{self, Ending, Failure};
 use crate::{live, output};
 use punctual_bundle::Bundle;
@@ -112,6 +113,9 @@ pub struct Args {
     /// tables
     #[arg(long)]
     json: bool,
+    /// Also write the HTML report to this file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Run CMD as this user (name or number), in his groups and with none of our rights; needs root
     /// [default: as punctual itself]
     #[arg(long, value_name = "USER", requires = "command")]
@@ -126,6 +130,7 @@ pub fn run(args: Args) -> Ending {
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     let directory =
         args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-attach-{stamp}")));
+    check_report(args.report.as_deref())?;
     if let Some(cpus) = &args.cpus {
         let request = cpus::Request {
             cpus,
@@ -133,6 +138,7 @@ pub fn run(args: Args) -> Ending {
             requirements: &args.require,
             json: args.json,
             quiet: args.quiet,
+            report: args.report.as_deref(),
         };
         return cpus::run(&request, &directory);
     }
@@ -166,8 +172,8 @@ pub fn run(args: Args) -> Ending {
     let mut watcher = live::attached_watcher(args.quiet, is_command);
     let outcome = attachment.measure(started, &interrupts, &mut *watcher);
     drop(watcher);
-    let Args { json, details, quiet, .. } = args;
-    let output = Output { to_stderr: is_command, json, details, quiet };
+    let Args { json, details, quiet, report, .. } = args;
+    let output = Output { to_stderr: is_command, json, details, quiet, report };
     let mut finished = ending::end(attachment, outcome);
     output.show(&mut finished, &directory)?;
     let code = finished.code;
@@ -200,6 +206,8 @@ struct Output {
     /// Every table is wanted.
     details: bool,
     quiet: bool,
+    /// The page.
+    report: Option<PathBuf>,
 }
 
 impl Output {
@@ -219,6 +227,9 @@ impl Output {
                 answer::add(bundle, &mut finished.summary);
             }
             self.figures(finished, directory)?;
+        }
+        if let (Some(bundle), Some(path)) = (&bundle, &self.report) {
+            report::write(std::slice::from_ref(bundle), path)?;
         }
         if let Some(trouble) = finished.trouble.take() {
             return Err(trouble);

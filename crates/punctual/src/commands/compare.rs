@@ -51,8 +51,8 @@ pub struct Args {
     /// Print the comparison as JSON (docs/reference/compare.md)
     #[arg(long)]
     json: bool,
-    /// Also write an HTML page to this file
-    #[arg(long, value_name = "FILE")]
+    /// Also write the HTML report to this file
+    #[arg(long = "report", alias = "html", value_name = "FILE")]
     html: Option<PathBuf>,
     /// Also write the verdicts on the requirements as JUnit XML to this file
     #[arg(long, value_name = "FILE")]

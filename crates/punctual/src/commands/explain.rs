@@ -55,7 +55,8 @@ pub struct Args {
     /// of samples (see `punctual pairs`); can be repeated
     #[arg(long, value_name = "PAIR", conflicts_with = "series")]
     pair: Vec<String>,
-    /// Show at most the N worst samples of each series [default: all that were kept]
+    /// Only the N worst samples of each series [default: all that were kept; the worst 5 incidents
+    /// of each series are shown one by one]
     #[arg(long, value_name = "N")]
     worst: Option<usize>,
     /// Only samples with at least this latency

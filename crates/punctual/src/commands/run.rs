@@ -7,7 +7,7 @@ mod settings;
 
 pub use common::{Calibration, Common};
 pub use cyclictest::Cyclictest;
-pub use destinations::can_write_pages;
+pub use destinations::{can_write_pages, check_report};
 pub use settings::{in_toml, pair};
 
 use super::answer;

@@ -33,8 +33,8 @@ pub struct Args {
     /// Print JSON (docs/reference/tail.md)
     #[arg(long)]
     json: bool,
-    /// Also write an HTML page to this file
-    #[arg(long, value_name = "FILE")]
+    /// Also write the HTML report to this file
+    #[arg(long = "report", alias = "html", value_name = "FILE")]
     html: Option<PathBuf>,
 }
 

@@ -82,7 +82,7 @@ fn every_command_in_documents_runs_in_a_test() {
                 "explained"
             };
             let words = words.iter().enumerate().map(|(place, word)| match place {
-                1.. if words[place - 1] == "-o" || (words[place - 1] == "--html") => {
+                1.. if ["-o", "--report"].contains(&words[place - 1].as_str()) => {
                     format!("out-{}", ran.len())
                 }
                 _ => {

@@ -1,7 +1,7 @@
 //! What measures have besides their samples: counts against independent ones, the cost of the
 //! clock, further figures and tables.
 
-use super::{Cell, Column, Table, Tone};
+use super::{Cell, Column, Table, Tone, Value};
 use crate::notes::{allowed, cell, number, unavailable};
 use punctual_bundle::meta::MeasureMeta;
 use punctual_core::{Fact, Figure, Validation};
@@ -84,14 +84,21 @@ pub fn figures(measures: &[(String, &MeasureMeta)]) -> Table {
     Table::new(title, columns).rows(rows).shown(40, 200)
 }
 
-/// A table of a measure, called `title`.
+/// Units that say no more than that it is a number.
+const COUNTS: [&str; 3] = ["count", "id", "number"];
+
+/// A table of a measure, called `title`. Its times have the unit of all others.
 pub fn own(title: String, of: &punctual_core::Table) -> Table {
+    let is_time = |column: &punctual_core::Column| column.unit == "ns";
     let column = |(k, column): (usize, &punctual_core::Column)| {
         // The later a column stands, the sooner it is hidden.
         let dispensable = k.min(u8::MAX.into()) as u8;
         let name = crate::format::clipped(&column.name, 24, false);
         match column.unit.as_str() {
             "" => Column::text(name, dispensable).at_most(WIDEST),
+            unit if unit == "ns" || COUNTS.contains(&unit) => {
+                Column::figures(name, dispensable).at_most(WIDEST)
+            }
             unit => {
                 let unit = crate::format::clipped(unit, 16, false);
                 Column::figures(format!("{name} ({unit})"), dispensable).at_most(WIDEST)
@@ -109,6 +116,11 @@ pub fn own(title: String, of: &punctual_core::Table) -> Table {
         punctual_core::Cell::Number(number) if is_id(place) => {
             Cell::figure(*number, format!("{number:.0}"))
         }
+        punctual_core::Cell::Number(ns)
+            if ns.is_finite() && of.columns.get(place).is_some_and(is_time) =>
+        {
+            Value::Time(*ns).into()
+        }
         punctual_core::Cell::Number(number) => Cell::figure(*number, cell(value)),
         punctual_core::Cell::Text(text) => Cell::text(text),
     };
@@ -118,5 +130,9 @@ pub fn own(title: String, of: &punctual_core::Table) -> Table {
         cells
     };
     let rows: Vec<Vec<Cell>> = of.rows.iter().map(row).collect();
+    let title = match of.columns.iter().any(is_time) {
+        true => format!("{title}, times in µs"),
+        false => title,
+    };
     Table::new(title, columns).rows(rows).sortable().shown(40, 200)
 }

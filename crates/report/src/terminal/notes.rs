@@ -76,7 +76,8 @@ fn figure(out: &mut Page, one: &Figure) {
 }
 
 fn rows(out: &mut Page, one: &Table) {
+    let table = tables::own(one.title.clone(), one);
     out.gap();
-    out.paragraph("  ", "    ", Tone::Strong, &format::plain(&one.title));
-    table::body(out, &tables::own(one.title.clone(), one));
+    out.paragraph("  ", "    ", Tone::Strong, &format::plain(&table.title));
+    table::body(out, &table);
 }

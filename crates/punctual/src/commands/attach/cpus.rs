@@ -1,8 +1,8 @@
 //! `punctual attach --cpus`: who disturbs a CPU.
 
-use crate::commands::answer;
 use crate::commands::bundle::show_options;
 use crate::commands::run::close_log;
+use crate::commands::{answer, report};
 use crate::exit::{Exit, Failure};
 use crate::{live, output};
 use punctual_bundle::Bundle;
@@ -20,6 +20,8 @@ pub struct Request<'a> {
     pub requirements: &'a [String],
     pub json: bool,
     pub quiet: bool,
+    /// The page.
+    pub report: Option<&'a Path>,
 }
 
 /// Attaches, measures, shows.
@@ -36,8 +38,9 @@ pub fn run(request: &Request<'_>, directory: &Path) -> Result<Exit, Failure> {
     let outcome = attachment.measure(&interrupts, &mut *watcher);
     drop(watcher);
     let mut measured = attachment.end(outcome);
-    if let Ok(bundle) = Bundle::open(directory) {
-        answer::add(&bundle, &mut measured.summary);
+    let bundle = Bundle::open(directory).ok();
+    if let Some(bundle) = &bundle {
+        answer::add(bundle, &mut measured.summary);
     }
     if request.json {
         output::print_json(&measured.summary)?;
@@ -49,6 +52,9 @@ pub fn run(request: &Request<'_>, directory: &Path) -> Result<Exit, Failure> {
         let name = shown(directory);
         output::print(&format!("\nbundle  {name}\nreport  punctual report {name}\n"))?;
         close_log(&measured.summary, request.quiet)?;
+    }
+    if let (Some(bundle), Some(path)) = (&bundle, request.report) {
+        report::write(std::slice::from_ref(bundle), path)?;
     }
     match measured.trouble {
         Some(trouble) => Err(trouble),

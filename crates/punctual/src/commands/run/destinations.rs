@@ -41,16 +41,20 @@ pub fn check(args: &Common, plan: &Plan) -> Result<(), Failure> {
 
 /// The files beside the bundle alone.
 pub fn check_beside(args: &Common) -> Result<(), Failure> {
-    can_write_pages(args.report.as_deref())?;
+    check_report(args.report.as_deref())?;
     args.baseline().map_or(Ok(()), |baseline| baseline.check())?;
-    for (option, path) in
-        [("--report", &args.report), ("--junit", &args.junit), ("--lava", &args.lava)]
-    {
+    for (option, path) in [("--junit", &args.junit), ("--lava", &args.lava)] {
         if let Some(path) = path {
             refuse(path, option)?;
         }
     }
     Ok(())
+}
+
+/// The page alone.
+pub fn check_report(file: Option<&Path>) -> Result<(), Failure> {
+    can_write_pages(file)?;
+    file.map_or(Ok(()), |path| refuse(path, "--report"))
 }
 
 /// Refuses a page where this build makes none.
