@@ -1,16 +1,18 @@
 //! `punctual compare`: which differences between runs are real.
 //!
-//! Reading order: what is kept of a run ([`run`], [`ladder`]), the interval of a percentile's
-//! difference ([`quantile`]) and of the maxima's ([`extreme`]), the tests of whole and tail
-//! ([`whole`]), all of it for one series ([`series`]), the rate of false alarms over all tests
-//! ([`multiple`]), requirements ([`gate`]), warnings ([`warnings`]). docs/reference/compare.md says
-//! what it means and how well it was measured to work.
+//! Reading order: which series are compared ([`partners`]), what is kept of a run ([`run`],
+//! [`ladder`]), the interval of a percentile's difference ([`quantile`]) and of the maxima's
+//! ([`extreme`]), the tests of whole and tail ([`whole`]), all of it for one series ([`series`]),
+//! the rate of false alarms over all tests ([`multiple`]), requirements ([`gate`]), warnings
+//! ([`warnings`]). docs/reference/compare.md says what it means and how well it was measured to
+//! work.
 
 mod equal;
 pub mod extreme;
 pub mod gate;
 pub mod ladder;
 pub mod multiple;
+mod partners;
 pub mod quantile;
 pub mod run;
 pub mod series;
@@ -19,17 +21,18 @@ pub mod whole;
 
 use crate::Validity;
 use gate::{Gate, Kind};
+use partners::partners;
 use punctual_bundle::comparison::{self, Comparison, GateResult, SeriesComparison};
 use punctual_bundle::summary::VerdictWord;
 use punctual_bundle::{Bundle, BundleError, Completeness, Phase, Series, Timebase};
 use punctual_core::{Finding, Severity};
-use run::{Run, Side};
+use run::{Run, Side, View};
 use series::{ERROR, Pair};
 
 /// One side: a run, or several of the same.
 #[derive(Clone, Debug)]
 pub struct SideInput<'a> {
-    /// What it is called: `A`.
+    /// What it is called: no two sides the same.
     pub label: String,
     /// The bundles, each with the name by which it was given; at least one.
     pub runs: Vec<(String, &'a Bundle)>,
@@ -52,10 +55,19 @@ pub enum CompareError {
     TooFewSides,
     /// No series has a partner.
     #[error(
-        "no series of {0} has a partner in {1}: {2}; series are matched by phase and name, others \
-         with --match ONE=OTHER"
+        "no series of {first} has a partner in {other}: {have}; series are matched by phase and \
+         name, those of an import by CPU; to match these, add {matches}"
     )]
-    NoPartner(String, String, String),
+    NoPartner {
+        /// The first side.
+        first: String,
+        /// The other.
+        other: String,
+        /// The series that they have.
+        have: String,
+        /// The options that pair them.
+        matches: String,
+    },
     /// A series matched by hand is not there.
     #[error("{side} has no series `{name}`; it has: {known}")]
     NoSuchSeries {
@@ -82,15 +94,20 @@ pub fn compare(sides: &[SideInput], options: &Options) -> Result<Comparison, Com
     let (mut series, mut gates) = (Vec::new(), Vec::new());
     let mut plan = Vec::new();
     for (number, other) in others.iter().enumerate() {
-        let (matched, without) = partners(first, other, &options.matches)?;
-        gates.extend(without.iter().flat_map(|name| unanswered(&options.gates, name, number + 1)));
-        findings.extend(without.iter().map(|name| warnings::no_partner(name, first, other)));
-        plan.extend(matched.into_iter().map(|(name, partner)| (number + 1, name, partner)));
+        let found = partners(first, other, &options.matches)?;
+        let open = &found.without;
+        gates.extend(open.iter().flat_map(|name| unanswered(&options.gates, name, number + 1)));
+        let alone =
+            |name: &String| warnings::no_partner(name, first, other, found.proposal.as_deref());
+        findings.extend(open.iter().map(alone));
+        findings.extend(found.by_cpu.iter().map(|(one, two)| warnings::paired_by_cpu(one, two)));
+        plan.extend(found.matched.into_iter().map(|(name, partner)| (number + 1, name, partner)));
     }
     let tested =
         options.gates.iter().filter(|gate| gate.kind == Kind::FailIfWorse).count() * plan.len();
     for (number, name, partner) in plan {
-        let pair = Pair { a: side(first, &name)?, b: side(&sides[number], &partner)? };
+        let view = view([(first, &name), (&sides[number], &partner)]);
+        let pair = Pair { a: side(first, &name, view)?, b: side(&sides[number], &partner, view)? };
         let compared = pair.compare(number, &name, &partner);
         findings.extend(warnings::of_pair(&pair, &compared));
         let unequal = unequal(first, &name).or_else(|| unequal(&sides[number], &partner));
@@ -110,6 +127,7 @@ pub fn compare(sides: &[SideInput], options: &Options) -> Result<Comparison, Com
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     Ok(Comparison {
         schema: comparison::SCHEMA.to_owned(),
+        answer: None,
         sides: sides.iter().map(named).collect(),
         confidence: 1.0 - ERROR,
         error_rate: ERROR,
@@ -191,89 +209,19 @@ fn find<'a>(bundle: &'a Bundle, name: &str) -> Option<(&'a Phase, &'a Series)> {
     all.into_iter().find(|(phase, series)| full_name(phase, series) == name)
 }
 
-/// The series that any run of the side has, in order, and whether all have it.
-fn names(side: &SideInput) -> Vec<(String, bool)> {
-    let mut names: Vec<String> = Vec::new();
-    for (_, bundle) in &side.runs {
-        for (phase, series) in
-            bundle.phases.iter().flat_map(|phase| phase.series.iter().map(move |s| (phase, s)))
-        {
-            let name = full_name(phase, series);
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-    }
-    let everywhere =
-        |name: &String| side.runs.iter().all(|(_, bundle)| find(bundle, name).is_some());
-    names.into_iter().map(|name| (name.clone(), everywhere(&name))).collect()
-}
-
-/// Pairs of names, and the names without a partner in every run.
-type Matched = (Vec<(String, String)>, Vec<String>);
-
-fn partners(
-    first: &SideInput,
-    other: &SideInput,
-    by_hand: &[(String, String)],
-) -> Result<Matched, CompareError> {
-    let (of_first, of_other) = (names(first), names(other));
-    let has = |names: &[(String, bool)], name: &str| {
-        names.iter().any(|(known, everywhere)| known == name && *everywhere)
-    };
-    for (side, names, name) in
-        by_hand.iter().flat_map(|(one, two)| [(first, &of_first, one), (other, &of_other, two)])
-    {
-        if !has(names, name) {
-            return Err(CompareError::NoSuchSeries {
-                side: side.label.clone(),
-                name: name.clone(),
-                known: list(names),
-            });
-        }
-    }
-    let named_by_hand = |name: &str| by_hand.iter().any(|(one, two)| one == name || two == name);
-    let mut matched = by_hand.to_vec();
-    let mut without = Vec::new();
-    for (name, everywhere) in &of_first {
-        if *everywhere && has(&of_other, name) && !named_by_hand(name) {
-            matched.push((name.clone(), name.clone()));
-        } else if !by_hand.iter().any(|(one, _)| one == name) {
-            without.push(name.clone());
-        }
-    }
-    let alone =
-        |name: &String| !matched.iter().any(|(_, two)| two == name) && !without.contains(name);
-    let of_other_alone: Vec<String> =
-        of_other.iter().map(|(name, _)| name.clone()).filter(alone).collect();
-    without.extend(of_other_alone);
-    if matched.is_empty() {
-        let both = format!(
-            "{} has {}, {} has {}",
-            first.label,
-            list(&of_first),
-            other.label,
-            list(&of_other)
-        );
-        return Err(CompareError::NoPartner(first.label.clone(), other.label.clone(), both));
-    }
-    Ok((matched, without))
-}
-
-/// Names for a message, few of them.
-fn list(names: &[(String, bool)]) -> String {
-    let few: Vec<&str> = names.iter().take(5).map(|(name, _)| name.as_str()).collect();
-    match names.len() {
-        0 => "none".to_owned(),
-        n if n > few.len() => format!("{} and {} more", few.join(", "), n - few.len()),
-        _ => few.join(", "),
-    }
+/// What is compared: the figures corrected for missed periods where either side missed some.
+fn view(pair: [(&SideInput, &str); 2]) -> View {
+    let has_hidden = pair.iter().any(|(side, name)| {
+        let series = side.runs.iter().filter_map(|(_, bundle)| find(bundle, name));
+        series.into_iter().any(|(_, series)| run::has_hidden(&series.state.data))
+    });
+    if has_hidden { View::Corrected } else { View::Measured }
 }
 
 /// Every run of a side's series.
-fn side(input: &SideInput, name: &str) -> Result<Side, CompareError> {
+fn side(input: &SideInput, name: &str, view: View) -> Result<Side, CompareError> {
     let all = input.runs.iter().filter_map(|(_, bundle)| find(bundle, name));
-    let runs = all.map(|(phase, series)| Run::of_series(series, phase.meta.duration));
+    let runs = all.map(|(phase, series)| Run::of_series(series, phase.meta.duration, view));
     Ok(Side::new(runs.collect::<Result<Vec<Run>, BundleError>>()?))
 }
 

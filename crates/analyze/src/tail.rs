@@ -18,7 +18,7 @@ mod testdata;
 mod tests;
 
 use crate::Validity;
-use crate::compare::run::Run;
+use crate::compare::run::{Run, View};
 use crate::explained::{Explained, Explanations};
 use causes::Known;
 use punctual_bundle::summary::Proof;
@@ -69,7 +69,7 @@ pub fn of_bundle(
     let mut series = Vec::new();
     for phase in &bundle.phases {
         for one in phase.series.iter().filter(|one| is_wanted(&phase.meta.name, &one.meta.name)) {
-            let run = Run::of_series(one, phase.meta.duration)?;
+            let run = Run::of_series(one, phase.meta.duration, View::Measured)?;
             let is_its = |sample: &&Explained| {
                 sample.phase == phase.meta.name && sample.series == one.meta.name
             };

@@ -15,6 +15,9 @@ pub const SCHEMA: &str = "punctual-comparison/2";
 pub struct Comparison {
     /// Always [`SCHEMA`].
     pub schema: String,
+    /// The verdict in words and what decided it; absent until it is displayed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<ComparisonAnswer>,
     /// The sides: the first is what the others are compared with.
     pub sides: Vec<Side>,
     /// The confidence of each interval by itself.
@@ -35,10 +38,21 @@ pub struct Comparison {
     pub findings: Vec<Finding>,
 }
 
+/// What a user reads first.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ComparisonAnswer {
+    /// The verdict in one sentence, with its reason and place.
+    pub verdict: String,
+    /// The difference of most weight, in one sentence; `null` where nothing is compared.
+    pub figure: Option<String>,
+    /// What to do, the strongest first; at most three.
+    pub to_do: Vec<String>,
+}
+
 /// One side: a run, or several runs of the same.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Side {
-    /// What it is called: `A`, `B`, ….
+    /// What it is called: by what differs between the sides, never two the same.
     pub label: String,
     /// The bundles.
     pub runs: Vec<String>,
@@ -69,6 +83,10 @@ pub struct SeriesComparison {
     pub b: SideFigures,
     /// How samples that depend on each other were taken into account.
     pub basis: Basis,
+    /// Whether periods were missed on a side: the percentiles then include the samples that these
+    /// would have had.
+    #[serde(default)]
+    pub corrected: bool,
     /// The figures, one by one.
     pub metrics: Vec<MetricComparison>,
     /// The tests of whole and tail.
@@ -107,6 +125,9 @@ pub struct SideFigures {
     pub duration: Option<i64>,
     /// As many independent samples would know the median as well; `null` where that is not known.
     pub effective: Option<f64>,
+    /// Its distribution, for a plot: the share of samples that are longer, and the latency in ns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub curve: Vec<(f64, i64)>,
 }
 
 /// One figure on both sides.
@@ -127,6 +148,12 @@ pub struct MetricComparison {
     pub high: Option<f64>,
     /// The difference as a share of `a`.
     pub relative: Option<f64>,
+    /// `b / a`, where both are above 0.
+    #[serde(default)]
+    pub ratio: Option<Ratio>,
+    /// Both figures as measured, where those that are compared are corrected for missed periods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<[f64; 2]>,
     /// The probability of a difference at least as large if there were none.
     pub p: Option<f64>,
     /// The same with all tests of the comparison counted.
@@ -139,6 +166,18 @@ pub struct MetricComparison {
     /// Why there is no figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// How many times as long, with its interval.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Ratio {
+    /// `b / a`.
+    pub at: f64,
+    /// The lower end of its interval, of [`Comparison::confidence`] by itself; above 0; `null`
+    /// where not bounded.
+    pub low: Option<f64>,
+    /// Its upper end.
+    pub high: Option<f64>,
 }
 
 /// What is known of a difference.

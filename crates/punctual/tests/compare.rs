@@ -72,7 +72,7 @@ fn a_pipeline_fails_on_what_became_slower_and_on_that_alone() {
     let worse = compare("--fail-if-worse p50:10us --fail-if-worse max:20% --junit j.xml");
     assert_eq!(worse.status.code(), Some(3), "{}", text(&worse));
     assert!(
-        text(&worse).contains("NOT MET") && text(&worse).contains("B's median is"),
+        text(&worse).contains("NOT MET") && text(&worse).contains("new's median is"),
         "{}",
         text(&worse)
     );
@@ -177,7 +177,10 @@ fn a_side_that_lost_samples_or_was_cut_off_decides_nothing_and_is_named() {
         gate["reason"].as_str().unwrap().to_owned()
     };
     let lost = of("lossy", "main/dropped");
-    assert!(lost.starts_with("side A") && lost.contains("130 of 2130 samples were lost"), "{lost}");
+    assert!(
+        lost.starts_with("side lossy, ") && lost.contains("130 of 2130 samples were lost"),
+        "{lost}"
+    );
     let shared = of("lossy", "main/time-sharing");
     assert!(shared.contains("SCHED_FIFO 80 was requested, it ran as SCHED_OTHER"), "{shared}");
     let bundle = fixture("cut-off");

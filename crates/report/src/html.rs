@@ -32,6 +32,7 @@ mod loads;
 mod notes;
 mod of_cpu;
 mod over_time;
+mod overlaid;
 mod page;
 mod percentiles;
 mod picture;
@@ -102,7 +103,7 @@ impl<'a> ReportInput<'a> {
             false => self.label.clone(),
         };
         let kernel = self.environment.as_ref().and_then(naming::kernel_of);
-        Identity { path, kernel, machine: self.bundle.manifest.machine.clone() }
+        Identity { path, kernel, machine: self.bundle.manifest.machine.clone(), phase: None }
     }
 
     /// A bundle with its own documents, called by the name of its directory. A document that cannot

@@ -15,6 +15,8 @@ pub struct Identity {
     pub kernel: Option<String>,
     /// The machine, where that was recorded.
     pub machine: Option<String>,
+    /// The phase, where it is one that stands for the bundle.
+    pub phase: Option<String>,
 }
 
 impl Identity {
@@ -28,7 +30,12 @@ impl Identity {
             [] => first.path.clone(),
             _ => common(runs),
         };
-        Identity { path, kernel: shared(|of| &of.kernel), machine: shared(|of| &of.machine) }
+        Identity {
+            path,
+            kernel: shared(|of| &of.kernel),
+            machine: shared(|of| &of.machine),
+            phase: shared(|of| &of.phase),
+        }
     }
 
     fn file_name(&self) -> String {
@@ -41,8 +48,8 @@ pub fn kernel_of(environment: &serde_json::Value) -> Option<String> {
     environment["kernel"]["release"]["known"].as_str().map(str::to_owned)
 }
 
-/// A name for each, no two alike: their own names where these were chosen and differ; else kernel
-/// or machine; else the parts of their paths that differ; the same bundle twice is numbered.
+/// A name for each, no two alike: their own names where these were chosen and differ; else kernel,
+/// machine or phase; else the parts of their paths that differ; the same bundle twice is numbered.
 pub fn distinct(all: &[Identity]) -> Vec<String> {
     let own: Vec<String> = all.iter().map(Identity::file_name).collect();
     if all.len() < 2 || (differ(&own) && !own.iter().any(|name| is_stamped(name))) {
@@ -55,6 +62,7 @@ pub fn distinct(all: &[Identity]) -> Vec<String> {
     recorded(&|of| of.kernel.clone())
         .or_else(|| recorded(&|of| of.machine.clone()))
         .or_else(|| recorded(&both))
+        .or_else(|| recorded(&|of| of.phase.clone()))
         .or_else(|| differ(&own).then(|| own.clone()))
         .or_else(|| by_path(all))
         .unwrap_or_else(|| numbered(&own))
@@ -175,6 +183,8 @@ mod tests {
             ["a/x/r1", "a/y/r2", "b/x/r1"]
         );
         assert_eq!(distinct(&[at("r"), at("r"), at("r")]), ["r", "r (2)", "r (3)"]);
+        let phase = |name: &str| Identity { phase: Some(name.to_owned()), ..at("r") };
+        assert_eq!(distinct(&[phase("idle"), phase("loaded")]), ["idle", "loaded"]);
         assert_eq!(distinct(&[at("r1"), at("x/r1")]), ["r1", "x/r1"]);
     }
 

@@ -2,6 +2,7 @@
 
 pub mod advice;
 mod comparison;
+mod comparison_answer;
 pub mod exact;
 pub mod explain;
 pub mod hunt;
@@ -10,6 +11,7 @@ pub mod tail;
 pub mod tune;
 
 pub use comparison::{of_distributions, of_gate, of_series};
+pub use comparison_answer::{answer_of, factor};
 
 use crate::format::micros_f64;
 use punctual_bundle::summary::GapSummary;

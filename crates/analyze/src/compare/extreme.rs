@@ -25,7 +25,7 @@ impl Extremes<'_> {
     pub fn of<'a>(a: &'a Side, b: &'a Side) -> Option<Extremes<'a>> {
         if let ([a_run], [b_run]) = (a.runs.as_slice(), b.runs.as_slice()) {
             let some = !a_run.peaks.is_empty() && !b_run.peaks.is_empty();
-            let counts = [a.count() as f64, b.count() as f64];
+            let counts = [a.measured_count() as f64, b.measured_count() as f64];
             return some.then_some(Extremes::Peaks([&a_run.peaks, &b_run.peaks], counts));
         }
         let maxima = [a, b]
@@ -49,9 +49,31 @@ impl Extremes<'_> {
     /// The interval of `b − a` that misses with probability `error` in all.
     pub fn difference(&self, error: f64) -> Interval {
         match self {
-            Extremes::Peaks(peaks, counts) => of_peaks(*peaks, *counts, error),
+            Extremes::Peaks(peaks, counts) => {
+                let [a, b] = peaks.map(|p| p.iter().map(|peak| *peak as f64).collect::<Vec<_>>());
+                of_peaks([&a, &b], *counts, error)
+            }
             Extremes::Maxima(maxima) => of_maxima(maxima, error),
         }
+    }
+
+    /// The interval of `b / a`: the same test, of a factor between the tails instead of a shift.
+    /// `None` where a maximum is not above 0.
+    pub fn ratio(&self, error: f64) -> Option<Interval> {
+        let ln = |values: &[f64]| -> Option<Vec<f64>> {
+            values.iter().map(|value| (*value > 0.0).then(|| value.ln())).collect()
+        };
+        let logs = match self {
+            Extremes::Peaks([a, b], counts) => {
+                let positive = |peaks: &[i64]| -> Vec<f64> {
+                    peaks.iter().map_while(|p| (*p > 0).then(|| (*p as f64).ln())).collect()
+                };
+                let (a, b) = (positive(a), positive(b));
+                (!a.is_empty() && !b.is_empty()).then(|| of_peaks([&a, &b], *counts, error))?
+            }
+            Extremes::Maxima([a, b]) => of_maxima(&[ln(a)?, ln(b)?], error),
+        };
+        Some(logs.exponential())
     }
 
     /// How many times as much data would show that the longer of the two exceeds the other's
@@ -73,12 +95,12 @@ impl Extremes<'_> {
     }
 }
 
-fn of_peaks([a, b]: [&[i64]; 2], [n_a, n_b]: [f64; 2], error: f64) -> Interval {
+fn of_peaks([a, b]: [&[f64]; 2], [n_a, n_b]: [f64; 2], error: f64) -> Interval {
     // The number of peaks that all come from one side by chance in no more than half the error.
     let rank = |share: f64| ((error / 2.0).ln() / share.ln()).ceil().max(1.0) as usize;
-    let at = |peaks: &[i64], share: f64| peaks.get(rank(share) - 1).map(|peak| *peak as f64);
+    let at = |peaks: &[f64], share: f64| peaks.get(rank(share) - 1).copied();
     let (k_a, k_b) = (at(a, n_a / (n_a + n_b)), at(b, n_b / (n_a + n_b)));
-    let (max_a, max_b) = (a[0] as f64, b[0] as f64);
+    let (max_a, max_b) = (a[0], b[0]);
     Interval {
         low: k_b.map_or(f64::NEG_INFINITY, |peak| peak - max_a),
         high: k_a.map_or(f64::INFINITY, |peak| max_b - peak),
@@ -119,11 +141,11 @@ mod tests {
     fn six_of_six_are_no_chance() {
         // 2·0.5^6 = 0.031: with as many samples on both sides, six peaks beyond the other's maximum
         // differ at 95 %.
-        let (a, b): (Vec<i64>, Vec<i64>) =
-            ((0..10).map(|k| 100 - k).collect(), (0..10).map(|k| 94 - k).collect());
+        let from = |max: i64| (0..10).map(|k| (max - k) as f64).collect::<Vec<f64>>();
+        let (a, b) = (from(100), from(94));
         let apart = of_peaks([&a, &b], [1e6, 1e6], 0.05);
         assert_eq!((apart.low, apart.high), (89.0 - 100.0, 94.0 - 95.0));
-        let b: Vec<i64> = (0..10).map(|k| 95 - k).collect();
+        let b = from(95);
         assert_eq!(of_peaks([&a, &b], [1e6, 1e6], 0.05).high, 0.0);
         assert_eq!(of_peaks([&a[..3], &b], [1e6, 1e6], 0.05).high, f64::INFINITY);
     }

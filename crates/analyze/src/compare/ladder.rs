@@ -2,6 +2,9 @@
 
 use crate::Distribution;
 
+/// Points of a curve for each power of ten.
+const CURVE: f64 = 16.0;
+
 /// Distinct values, ascending, each with the samples up to it.
 #[derive(Clone, Debug, Default)]
 pub struct Ladder {
@@ -87,6 +90,20 @@ impl Ladder {
     pub fn at_or_below(&self, value: i64) -> u64 {
         let place = self.rungs.partition_point(|rung| rung.high <= value);
         place.checked_sub(1).map_or(0, |last| self.rungs[last].cumulative)
+    }
+
+    /// Latency by the share of samples that are longer, for a plot: [`CURVE`] points for each power
+    /// of ten, and the maximum with the share of one sample.
+    pub fn curve(&self) -> Vec<(f64, i64)> {
+        let n = self.count();
+        let Some((_, max)) = self.at_rank(n).filter(|_| n > 0) else { return Vec::new() };
+        let shares = (0..).map(|k| 10f64.powf(-f64::from(k) / CURVE));
+        let inner = shares.skip(1).take_while(|share| share * n as f64 > 1.0).filter_map(|share| {
+            let rank = n - (share * n as f64).floor() as u64;
+            Some((share, self.at_rank(rank.max(1))?.1))
+        });
+        let first = self.at_rank(1).map(|(low, _)| (1.0, low));
+        first.into_iter().chain(inner).chain([(1.0 / n as f64, max)]).collect()
     }
 
     /// The share of samples above a value.

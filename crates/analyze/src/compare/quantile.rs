@@ -25,6 +25,11 @@ impl Interval {
     /// The whole line.
     pub const UNBOUNDED: Interval = Interval { low: f64::NEG_INFINITY, high: f64::INFINITY };
 
+    /// Of logarithms: what they are logarithms of.
+    pub fn exponential(self) -> Interval {
+        Interval { low: self.low.exp(), high: self.high.exp() }
+    }
+
     /// Wider by the step of a clock on both sides.
     pub fn widened(self, step: f64) -> Interval {
         Interval { low: self.low - step, high: self.high + step }
@@ -82,6 +87,27 @@ pub fn difference(a: &Quantile, b: &Quantile, error: f64) -> Interval {
         low: seen - (b.value - of_b.low).hypot(of_a.high - a.value),
         high: seen + (of_b.high - b.value).hypot(a.value - of_a.low),
     }
+}
+
+/// An interval that covers `b / a` but for this probability of error: the same of the logarithms,
+/// as order statistics stay what they are; so its ends are possible. `None` where a figure is not
+/// above 0.
+pub fn ratio(a: &Quantile, b: &Quantile, error: f64) -> Option<Interval> {
+    if a.value <= 0.0 || b.value <= 0.0 {
+        return None;
+    }
+    // A limit at or below 0 bounds no factor.
+    let ln = |of: Interval| {
+        let low = if of.low > 0.0 { of.low.ln() } else { f64::NEG_INFINITY };
+        Interval { low, high: of.high.ln() }
+    };
+    let (of_a, of_b) = (ln(a.interval(error)), ln(b.interval(error)));
+    let (ln_a, ln_b) = (a.value.ln(), b.value.ln());
+    let logs = Interval {
+        low: ln_b - ln_a - (ln_b - of_b.low).hypot(of_a.high - ln_a),
+        high: ln_b - ln_a + (of_b.high - ln_b).hypot(ln_a - of_a.low),
+    };
+    Some(logs.exponential())
 }
 
 /// How much the share beyond a percentile spreads, on both sides: between runs where there are

@@ -1,21 +1,39 @@
 //! One side of a series: its runs, each with what was kept of it.
 
 use super::ladder::Ladder;
-use crate::Distribution;
 use crate::stats::cluster::decluster;
 use crate::stats::dispersion::block_length;
+use crate::{Distribution, percentiles};
 use punctual_bundle::{BundleError, Series};
-use punctual_core::Nanos;
+use punctual_core::{Nanos, Sample, SeriesData};
 
 /// Peaks are searched among this many of the longest samples, and at most a hundredth of all.
 const PEAKS_AMONG: usize = 1_000;
+/// Missed periods of one sample that are followed one by one.
+const HIDDEN_MAX: i64 = 1_000_000;
+
+/// Which of its distributions is compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum View {
+    /// The samples as measured.
+    Measured,
+    /// With the samples that missed periods hid (coordinated omission).
+    Corrected,
+}
+
+/// Whether the corrected view of a series holds samples that were not measured.
+pub fn has_hidden(data: &SeriesData) -> bool {
+    data.corrected.as_ref().is_some_and(|corrected| corrected.len() > data.whole.len())
+}
 
 /// One run of a series.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// All its samples by rank.
+    /// All its samples by rank, of the view that is compared.
     pub ladder: Ladder,
-    /// Latencies in order of time, as far as they were kept; empty where none were.
+    /// The same as measured, where the view is another.
+    pub measured: Option<Ladder>,
+    /// Latencies of the view in order of time, as far as they were kept; empty where none were.
     pub samples: Vec<i64>,
     /// The longest of each burst, the longest first; every long sample by itself where bursts
     /// cannot be known.
@@ -43,15 +61,25 @@ impl Run {
             lost: 0,
             overruns: 0,
             duration: None,
+            measured: None,
             ladder,
             samples,
         }
     }
 
     /// A series of a bundle; reads its log.
-    pub fn of_series(series: &Series, duration: Option<Nanos>) -> Result<Run, BundleError> {
+    pub fn of_series(
+        series: &Series,
+        duration: Option<Nanos>,
+        view: View,
+    ) -> Result<Run, BundleError> {
         let data = &series.state.data;
         let kept = if series.state.samples_kept == 0 { Vec::new() } else { series.log()?.samples };
+        let run = Run::as_measured(data, &kept, duration);
+        Ok(if view == View::Corrected { run.corrected(data, &kept) } else { run })
+    }
+
+    fn as_measured(data: &SeriesData, kept: &[Sample], duration: Option<Nanos>) -> Run {
         let samples: Vec<i64> = kept.iter().map(|sample| sample.latency().ns()).collect();
         let distribution = Distribution::of(data);
         let whole = samples.len() as u64 == data.count();
@@ -71,8 +99,9 @@ impl Run {
         };
         let by_period =
             data.period.map(|period| (period * data.count().min(i64::MAX as u64) as i64).ns());
-        Ok(Run {
+        Run {
             ladder,
+            measured: None,
             samples,
             peaks,
             max: data.max.map(Nanos::ns),
@@ -80,13 +109,49 @@ impl Run {
             lost: data.losses.dropped,
             overruns: data.losses.skipped,
             duration: duration.map(Nanos::ns).or(by_period),
-        })
+        }
+    }
+
+    /// With the samples that missed periods hid. Where the log does not show each of them, in
+    /// order, the histogram is what is known, and the order is not.
+    fn corrected(mut self, data: &SeriesData, kept: &[Sample]) -> Run {
+        let Some(hidden) = Distribution::corrected(data).filter(|_| has_hidden(data)) else {
+            return self;
+        };
+        let samples = with_hidden(kept, data.period.map_or(0, Nanos::ns));
+        let ladder = if samples.len() as u64 == hidden.count() {
+            self.samples = samples;
+            Ladder::of_samples(&self.samples)
+        } else {
+            self.samples = Vec::new();
+            Ladder::of_distribution(&hidden)
+        };
+        self.measured = Some(std::mem::replace(&mut self.ladder, ladder));
+        self
     }
 
     /// Whether how its samples depend on each other can be seen.
     pub fn shows_order(&self) -> bool {
         block_length(self.samples.len()).is_some()
     }
+}
+
+/// Each latency, and after it those that the missed periods before the next sample would have had
+/// (`core::SeriesData::miss` counts the same): `L - period`, `L - 2·period`, …
+fn with_hidden(kept: &[Sample], period: i64) -> Vec<i64> {
+    let mut all = Vec::with_capacity(kept.len());
+    for (k, sample) in kept.iter().enumerate() {
+        let latency = sample.latency().ns();
+        all.push(latency);
+        if period <= 0 || latency <= period {
+            continue;
+        }
+        let next = kept.get(k + 1).map(|next| (next.due - sample.due).ns());
+        let missed = next.map_or(i64::MAX, |distance| (distance / period).saturating_sub(1));
+        let hidden = (1..=missed.clamp(0, HIDDEN_MAX)).map(|k| latency - k * period);
+        all.extend(hidden.take_while(|hidden| *hidden > 0));
+    }
+    all
 }
 
 /// The peaks of the longest hundredth.
@@ -115,22 +180,36 @@ fn peaks_of(mut exceedances: Vec<(u64, i64)>) -> Vec<i64> {
 pub struct Side {
     /// The runs; at least one.
     pub runs: Vec<Run>,
-    /// All of them by rank.
+    /// All of them by rank, of the view that is compared.
     pub ladder: Ladder,
+    /// The same as measured, where the view is another.
+    pub measured: Option<Ladder>,
 }
 
 impl Side {
     /// Of these runs.
     pub fn new(runs: Vec<Run>) -> Side {
-        let ladder = match runs.as_slice() {
-            [one] => one.ladder.clone(),
-            several => Ladder::merged(&several.iter().map(|run| &run.ladder).collect::<Vec<_>>()),
+        let all = |of: fn(&Run) -> &Ladder| match runs.as_slice() {
+            [one] => of(one).clone(),
+            several => Ladder::merged(&several.iter().map(of).collect::<Vec<_>>()),
         };
-        Side { runs, ladder }
+        let differs = runs.iter().any(|run| run.measured.is_some());
+        let measured = differs.then(|| all(|run| run.measured.as_ref().unwrap_or(&run.ladder)));
+        Side { ladder: all(|run| &run.ladder), measured, runs }
     }
-    /// Samples of all runs.
+    /// Samples of all runs, of the view that is compared.
     pub fn count(&self) -> u64 {
         self.ladder.count()
+    }
+    /// Samples of all runs that were measured.
+    pub fn measured_count(&self) -> u64 {
+        self.measured.as_ref().unwrap_or(&self.ladder).count()
+    }
+    /// The percentile as measured, where the view is another.
+    pub fn measured_at(&self, percentile: f64) -> Option<f64> {
+        let ladder = self.measured.as_ref()?;
+        let (_, value) = ladder.at_rank(percentiles::rank(percentile, ladder.count()).max(1))?;
+        Some(value as f64)
     }
     /// The longest latency of all runs.
     pub fn max(&self) -> Option<i64> {

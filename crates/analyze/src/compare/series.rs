@@ -2,12 +2,12 @@
 
 use super::extreme::Extremes;
 use super::gate::{Gate, Kind};
-use super::quantile::{Interval, Quantile, difference, spreads};
+use super::quantile::{self, Interval, Quantile, difference, spreads};
 use super::run::Side;
 use super::whole;
 use crate::percentiles;
 use punctual_bundle::comparison::{
-    Basis, Difference, MetricComparison, SeriesComparison, SideFigures,
+    Basis, Difference, MetricComparison, Ratio, SeriesComparison, SideFigures,
 };
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::Metric;
@@ -54,11 +54,26 @@ impl Known<'_> {
         }
         .widened(step)
     }
+    /// The interval of `b / a`, wider by a step of the clock in `b`; `None` where there is no such
+    /// factor.
+    fn ratio(&self, error: f64, step: f64) -> Option<Interval> {
+        let Interval { low, high } = match self {
+            Known::Quantiles(a, b) => quantile::ratio(a, b, error),
+            Known::Extremes(extremes) => extremes.ratio(error),
+        }?;
+        let [_, b] = self.values();
+        Some(Interval { low: low * ((b - step) / b).max(0.0), high: high * ((b + step) / b) })
+    }
 }
 
 impl Pair {
     fn resolution(&self) -> i64 {
         self.a.step().max(self.b.step())
+    }
+
+    /// Whether the figures include the samples that missed periods hid.
+    fn is_corrected(&self) -> bool {
+        self.a.measured.is_some() || self.b.measured.is_some()
     }
 
     /// How samples that depend on each other can be taken into account.
@@ -86,7 +101,8 @@ impl Pair {
                 .map(Known::Extremes)
                 .ok_or_else(|| "no maximum is known".to_owned());
         };
-        let (needed, has) = (percentiles::needed(percentile), self.a.count().min(self.b.count()));
+        let (needed, has) =
+            (percentiles::needed(percentile), self.a.measured_count().min(self.b.measured_count()));
         if has < needed {
             return Err(format!("it needs {needed} samples on each side and one side has {has}"));
         }
@@ -107,6 +123,8 @@ impl Pair {
             low: None,
             high: None,
             relative: None,
+            ratio: None,
+            measured: None,
             p: None,
             p_adjusted: None,
             verdict: Difference::Unsupported,
@@ -124,6 +142,15 @@ impl Pair {
         (row.a, row.b, row.difference) = (Some(a), Some(b), Some(b - a));
         (row.low, row.high) = (finite(interval.low), finite(interval.high));
         row.relative = (a > 0.0).then(|| (b - a) / a);
+        if a > 0.0 && b > 0.0 {
+            let bounds = known.ratio(ERROR, step).unwrap_or(Interval::UNBOUNDED);
+            let low = Some(bounds.low).filter(|low| low.is_finite() && *low > 0.0);
+            row.ratio = Some(Ratio { at: b / a, low, high: finite(bounds.high) });
+        }
+        if let Metric::Percentile(percentile) = metric {
+            let of = |side: &Side, value: f64| side.measured_at(percentile).unwrap_or(value);
+            row.measured = self.is_corrected().then(|| [of(&self.a, a), of(&self.b, b)]);
+        }
         row.p = Some(p_value(|error| known.interval(error, step)));
         row.verdict = Difference::NoSignificantDifference;
         let excludes_zero = interval.low > 0.0 || interval.high < 0.0;
@@ -142,6 +169,7 @@ impl Pair {
             a: figures(&self.a, of_a.factor, basis),
             b: figures(&self.b, of_b.factor, basis),
             basis,
+            corrected: self.is_corrected(),
             metrics: METRICS.iter().map(|metric| self.metric(*metric)).collect(),
             distribution: whole::tests(&self.a, &self.b),
             superiority: whole::superiority(&self.a, &self.b),
@@ -182,12 +210,13 @@ fn figures(side: &Side, factor: f64, basis: Basis) -> SideFigures {
         |f: fn(&super::run::Run) -> u64| side.runs.iter().map(f).fold(0u64, u64::saturating_add);
     SideFigures {
         runs: side.runs.len(),
-        count: side.count(),
+        count: side.measured_count(),
         lost: sum(|run| run.lost),
         overruns: sum(|run| run.overruns),
         duration: side.duration(),
         effective: (basis != Basis::Unknown && side.count() > 0)
             .then(|| side.count() as f64 / factor),
+        curve: side.ladder.curve(),
     }
 }
 

@@ -49,13 +49,29 @@ pub fn unequal(name: &str, why: &str) -> Finding {
 }
 
 /// A series that is not in every run of both sides.
-pub fn no_partner(name: &str, first: &SideInput, other: &SideInput) -> Finding {
+pub fn no_partner(
+    name: &str,
+    first: &SideInput,
+    other: &SideInput,
+    proposal: Option<&str>,
+) -> Finding {
     let message = format!(
         "it is not in every run of both {} and {}, and is not compared",
         first.label, other.label
     );
-    Finding::new("no-partner", MISLEADS, name, message)
-        .remedy("series are matched by phase and name; name others with --match ONE=OTHER")
+    let options = proposal.unwrap_or("--match ONE=OTHER");
+    Finding::new("no-partner", MISLEADS, name, message).remedy(format!(
+        "series are matched by phase and name, those of an import by CPU; to match others, add \
+         {options}"
+    ))
+}
+
+/// Of two series with different names.
+pub fn paired_by_cpu(name: &str, partner: &str) -> Finding {
+    let message = "an import names its series as its tool does: it is compared with what was \
+                   measured on the same CPU";
+    Finding::new("paired-by-cpu", Severity::Note, name, message)
+        .evidence(format!("its partner is {partner}"))
 }
 
 /// Of a series and its partner.
@@ -70,6 +86,9 @@ pub fn of_pair(pair: &Pair, compared: &SeriesComparison) -> Vec<Finding> {
         }
         Basis::Runs => findings.extend(lengths(subject, pair)),
     }
+    if compared.corrected {
+        findings.push(corrected(subject, compared));
+    }
     for (label, side) in [("the first side", &compared.a), ("the other side", &compared.b)] {
         if side.lost > 0 {
             let message = format!("{label} lost samples: any of them may have been the maximum");
@@ -78,7 +97,7 @@ pub fn of_pair(pair: &Pair, compared: &SeriesComparison) -> Vec<Finding> {
                     .evidence(format!("{} lost, {} recorded", side.lost, side.count)),
             );
         }
-        if side.overruns > 0 {
+        if side.overruns > 0 && !compared.corrected {
             let message = format!(
                 "{label} missed periods (coordinated omission): its percentiles are too optimistic"
             );
@@ -86,13 +105,21 @@ pub fn of_pair(pair: &Pair, compared: &SeriesComparison) -> Vec<Finding> {
                 Finding::new("overruns", MISLEADS, subject, message)
                     .evidence(format!("{} periods were missed", side.overruns))
                     .remedy(
-                        "the comparison uses measured figures, not the corrected ones; see \
-                         punctual show",
+                        "no period is known, so they cannot be corrected: measure with a fixed \
+                         period",
                     ),
             );
         }
     }
     findings
+}
+
+fn corrected(subject: &str, compared: &SeriesComparison) -> Finding {
+    let message = "periods were missed (coordinated omission): the percentiles that are compared \
+                   include what these would have had";
+    let [a, b] = [compared.a.overruns, compared.b.overruns];
+    Finding::new("overruns", Severity::Note, subject, message)
+        .evidence(format!("missed periods: {a} on the first side, {b} on the other"))
 }
 
 fn order_unknown(subject: &str) -> Finding {

@@ -8,7 +8,8 @@ use punctual_analyze::compare::gate::{Gate, Kind, Limit};
 use punctual_analyze::compare::{self, Options, SideInput};
 use punctual_bundle::Bundle;
 use punctual_bundle::comparison::Comparison;
-use punctual_report::{export, html, terminal};
+use punctual_report::naming::{self, Identity};
+use punctual_report::{export, html, sentence, terminal};
 use punctual_session::messages::shown;
 use std::path::PathBuf;
 
@@ -72,7 +73,7 @@ pub fn run(args: Args) -> Ending {
     let sides = open_sides(&args, &mut made)?;
     let inputs: Vec<SideInput> = sides
         .iter()
-        .zip(labels(sides.len()))
+        .zip(names(&args, &sides))
         .map(|(runs, label)| SideInput {
             label,
             runs: runs.iter().map(|(name, bundle)| (name.clone(), bundle)).collect(),
@@ -85,7 +86,8 @@ pub fn run(args: Args) -> Ending {
         [gates(&args.fail_if_worse, Kind::FailIfWorse), gates(&args.require, Kind::Require)]
             .concat();
     let options = Options { gates, matches: args.matches.clone() };
-    let comparison = compare::compare(&inputs, &options).map_err(Failure::refused)?;
+    let mut comparison = compare::compare(&inputs, &options).map_err(Failure::refused)?;
+    comparison.answer = Some(sentence::answer_of(&comparison));
     write(&args, &comparison)?;
     Ok(Exit::of_word(comparison.verdict))
 }
@@ -120,11 +122,48 @@ fn open_sides(args: &Args, made: &mut Vec<Stored>) -> Result<Vec<Runs>, Failure>
     [&args.a, &args.b].into_iter().map(|paths| side(paths)).collect()
 }
 
-/// `A`, `B`, …, `Z`, then numbers.
-fn labels(n: usize) -> impl Iterator<Item = String> {
-    (0..n).map(
-        |k| if k < 26 { char::from(b'A' + k as u8).to_string() } else { format!("#{}", k + 1) },
-    )
+/// What the sides are called.
+fn names(args: &Args, sides: &[Runs]) -> Vec<String> {
+    let phases = [
+        phase_of(args.matches.iter().map(|(one, _)| one)),
+        phase_of(args.matches.iter().map(|(_, other)| other)),
+    ];
+    let identity = |(k, runs): (usize, &Runs)| {
+        let of_run = |(name, bundle): &(String, Bundle)| identity(name, bundle);
+        let shared = Identity::together(&runs.iter().map(of_run).collect::<Vec<_>>());
+        // Runs of tables are called by what selects them.
+        let path = if args.tables.is_some() { selection(args, k) } else { shared.path.clone() };
+        Identity { phase: phases[k.min(1)].clone(), path, ..shared }
+    };
+    naming::distinct(&sides.iter().enumerate().map(identity).collect::<Vec<_>>())
+}
+
+fn selection(args: &Args, side: usize) -> String {
+    let words = match side {
+        _ if args.a.is_empty() => std::slice::from_ref(&args.bundles[side]),
+        0 => &args.a,
+        _ => &args.b,
+    };
+    let words: Vec<String> = words.iter().map(|one| shown(one).to_string()).collect();
+    words.join(" ")
+}
+
+/// The phase of these series, where it is one.
+fn phase_of<'a>(mut series: impl Iterator<Item = &'a String>) -> Option<String> {
+    let phase = |name: &'a String| name.split_once('/').map(|(phase, _)| phase);
+    let first = phase(series.next()?)?;
+    series.all(|name| phase(name) == Some(first)).then(|| first.to_owned())
+}
+
+/// A document that cannot be read names nothing.
+fn identity(name: &str, bundle: &Bundle) -> Identity {
+    let environment = bundle.document::<serde_json::Value>("environment").unwrap_or_default();
+    Identity {
+        path: name.to_owned(),
+        kernel: environment.as_ref().and_then(naming::kernel_of),
+        machine: bundle.manifest.machine.clone(),
+        phase: None,
+    }
 }
 
 fn write(args: &Args, comparison: &Comparison) -> Result<(), Failure> {

@@ -2,6 +2,7 @@
 //! differences drawn with their intervals, in a table, and in words.
 
 use super::HtmlError;
+use super::overlaid::{self, Overlaid};
 use super::page::{fill, policy};
 use super::table::Table;
 use super::text::{clip, name};
@@ -9,7 +10,9 @@ use crate::format::counted;
 use crate::sentence;
 use crate::tables::comparison as tables;
 use minijinja::Value;
-use punctual_bundle::comparison::{Comparison, Difference, MetricComparison, SeriesComparison};
+use punctual_bundle::comparison::{
+    Comparison, Difference, MetricComparison, Ratio, SeriesComparison,
+};
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::{Finding, Severity};
 use serde::Serialize;
@@ -32,6 +35,9 @@ struct Page {
     sides: Vec<(String, Vec<String>)>,
     about: String,
     banner: Option<Banner>,
+    verdict: Option<String>,
+    figure: Option<String>,
+    to_do: Vec<String>,
     gates: Option<Table>,
     series: Vec<Section>,
     left_out: usize,
@@ -53,6 +59,7 @@ struct Section {
     table: Table,
     tests: Option<String>,
     forest: Forest,
+    curves: Option<Overlaid>,
 }
 
 #[derive(Serialize)]
@@ -66,7 +73,7 @@ pub(super) struct Warning {
     remedy: Option<String>,
 }
 
-/// The differences as shares of the first side's figures, each with its interval.
+/// The figures of the other side as multiples of the first side's, each with its interval.
 #[derive(Serialize)]
 struct Forest {
     width: f64,
@@ -103,6 +110,7 @@ pub fn comparison(comparison: &Comparison) -> Result<String, HtmlError> {
         .iter()
         .map(|s| (name(&s.label), s.runs.iter().map(|run| name(run)).collect()));
     let title: Vec<String> = comparison.sides.iter().map(|side| name(&side.label)).collect();
+    let answer = comparison.answer.as_ref();
     let page = Page {
         policy: Value::from_safe_string(policy(STYLE, "")),
         title: format!("Comparison of {}", sentence::listed(&title)),
@@ -115,6 +123,9 @@ pub fn comparison(comparison: &Comparison) -> Result<String, HtmlError> {
             counted(comparison.tests, "test")
         ),
         banner: banner(comparison),
+        verdict: answer.map(|answer| answer.verdict.clone()),
+        figure: answer.and_then(|answer| answer.figure.clone()),
+        to_do: answer.map_or_else(Vec::new, |answer| answer.to_do.clone()),
         gates: tables::gates(comparison).unless_empty().map(Table::from),
         series: comparison
             .series
@@ -182,37 +193,36 @@ fn section(comparison: &Comparison, one: &SeriesComparison) -> Section {
         table: tables::metrics(comparison, one).into(),
         tests: sentence::of_distributions(one),
         forest: forest(&one.metrics),
+        curves: overlaid::draw([name(a), name(b)], [&one.a.curve, &one.b.curve]),
     }
 }
 
 fn forest(metrics: &[MetricComparison]) -> Forest {
-    let of_a = |metric: &MetricComparison, end: Option<f64>| {
-        end.zip(metric.a.filter(|a| *a > 0.0)).map(|(e, a)| e / a)
-    };
-    let shown: Vec<&MetricComparison> = metrics.iter().filter(|m| m.relative.is_some()).collect();
-    let reach = |m: &&MetricComparison| {
-        [m.relative, of_a(m, m.low), of_a(m, m.high)]
+    let shown: Vec<(&MetricComparison, Ratio)> =
+        metrics.iter().filter_map(|m| Some((m, m.ratio?))).collect();
+    let reach = |(_, ratio): &(&MetricComparison, Ratio)| {
+        [Some(ratio.at), ratio.low, ratio.high]
             .into_iter()
             .flatten()
-            .map(f64::abs)
+            .map(|end| end.ln().abs())
             .fold(0.0, f64::max)
     };
-    // Up to three times the figure itself; what lies beyond has an arrow.
-    let span = shown.iter().map(reach).fold(0.02, f64::max).min(3.0) * 1.08;
-    let x = |share: f64| {
-        LEFT + (share.clamp(-span, span) + span) / (2.0 * span) * (WIDTH - LEFT - RIGHT)
+    // Up to a hundred times; what lies beyond has an arrow.
+    let span = shown.iter().map(reach).fold(1.02f64.ln(), f64::max).min(100f64.ln()) * 1.08;
+    let x = |ratio: f64| {
+        let ln = if ratio > 0.0 { ratio.ln() } else { f64::NEG_INFINITY };
+        LEFT + (ln.clamp(-span, span) + span) / (2.0 * span) * (WIDTH - LEFT - RIGHT)
     };
-    let rows = shown.iter().enumerate().map(|(k, m)| {
-        let (low, high) =
-            (of_a(m, m.low).unwrap_or(-f64::MAX), of_a(m, m.high).unwrap_or(f64::MAX));
+    let rows = shown.iter().enumerate().map(|(k, (m, ratio))| {
+        let (low, high) = (ratio.low.unwrap_or(0.0), ratio.high.unwrap_or(f64::MAX));
         Mark {
             label: clip(&m.metric, 12),
             y: TOP + ROW * (k as f64 + 0.5),
             low: x(low),
-            at: x(m.relative.unwrap_or(0.0)),
+            at: x(ratio.at),
             high: x(high),
-            open_low: low < -span,
-            open_high: high > span,
+            open_low: low < (-span).exp(),
+            open_high: high > span.exp(),
             hue: match m.verdict {
                 Difference::Lower => 2,
                 Difference::Higher => 1,
@@ -221,23 +231,62 @@ fn forest(metrics: &[MetricComparison]) -> Forest {
         }
     });
     let rows: Vec<Mark> = rows.collect();
-    let steps = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
-    let step = steps.into_iter().find(|step| span / step <= 4.0).unwrap_or(1.0);
-    let ticks = (-4..=4).map(|k| f64::from(k) * step).filter(|share| share.abs() <= span);
+    // The coarsest step by which about four ticks fit on a side.
+    let steps = [1.01f64, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 5.0, 10.0];
+    let step = steps.into_iter().find(|step| span / step.ln() <= 4.0).unwrap_or(10.0);
+    let ticks = (-4..=4).map(|k| step.powi(k)).filter(|ratio| ratio.ln().abs() <= span);
     let bottom = TOP + ROW * rows.len() as f64;
     Forest {
         width: WIDTH,
         height: bottom + 34.0,
         left: LEFT,
         right: WIDTH - RIGHT,
-        zero: x(0.0),
+        zero: x(1.0),
         bottom,
         description: format!(
-            "Differences of {} relative to the first side, with 95 % intervals; the table has the \
-             figures.",
+            "{} of the other side as multiples of the first side's, on a logarithmic axis, with \
+             95 % intervals; the table has the figures.",
             counted(rows.len() as u64, "figure")
         ),
         rows,
-        ticks: ticks.map(|share| (x(share), format!("{:+.0} %", share * 100.0))).collect(),
+        ticks: ticks.map(|ratio| (x(ratio), sentence::factor(ratio))).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_bundle::comparison::Difference;
+
+    fn metric(ratio: Ratio) -> MetricComparison {
+        MetricComparison {
+            metric: "p99".into(),
+            a: Some(1.0),
+            b: Some(ratio.at),
+            difference: None,
+            low: None,
+            high: None,
+            relative: None,
+            ratio: Some(ratio),
+            measured: None,
+            p: None,
+            p_adjusted: None,
+            verdict: Difference::Lower,
+            more_data: None,
+            reason: None,
+        }
+    }
+
+    #[test]
+    fn a_half_lies_as_far_from_one_as_a_double() {
+        let half = metric(Ratio { at: 0.5, low: Some(0.25), high: Some(1.0) });
+        let double = metric(Ratio { at: 2.0, low: Some(1.0), high: Some(4.0) });
+        let drawn = forest(&[half, double]);
+        let [half, double] = drawn.rows.as_slice() else { panic!("two rows") };
+        assert!((drawn.zero - half.at - (double.at - drawn.zero)).abs() < 1e-9);
+        assert_eq!((half.high, double.low), (drawn.zero, drawn.zero));
+        assert!(!half.open_low && !double.open_high);
+        let open = forest(&[metric(Ratio { at: 0.5, low: None, high: Some(0.9) })]);
+        assert!(open.rows[0].open_low && open.rows[0].low == open.left);
     }
 }

@@ -49,7 +49,7 @@ pub fn of_distributions(one: &SeriesComparison) -> Option<String> {
         .then(|| format!("distributions, all tests counted: {}", sentences.join("; ")))
 }
 
-fn spelled(metric: &str) -> String {
+pub(super) fn spelled(metric: &str) -> String {
     match metric {
         "p50" => "median".to_owned(),
         "max" => "maximum".to_owned(),
@@ -207,6 +207,8 @@ mod tests {
             low,
             high,
             relative: Some(difference / 300_000.0),
+            ratio: None,
+            measured: None,
             p: Some(0.001),
             p_adjusted: Some(0.01),
             verdict,
@@ -223,6 +225,7 @@ mod tests {
             overruns: 0,
             duration: Some(600_000_000_000),
             effective: None,
+            curve: Vec::new(),
         };
         let series = SeriesComparison {
             side: 1,
@@ -231,6 +234,7 @@ mod tests {
             a: figures.clone(),
             b: figures,
             basis,
+            corrected: false,
             metrics,
             distribution: Vec::new(),
             superiority: None,
@@ -243,6 +247,7 @@ mod tests {
         };
         let comparison = Comparison {
             schema: SCHEMA.into(),
+            answer: None,
             sides: vec![side("A"), side("B")],
             confidence: 0.95,
             error_rate: 0.05,

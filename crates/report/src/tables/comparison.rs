@@ -30,6 +30,7 @@ pub fn metrics(comparison: &Comparison, one: &SeriesComparison) -> Table {
     let known = one.metrics.iter().filter(|metric| metric.verdict != Difference::Unsupported);
     let title = format!("{} against {}", labels[1], labels[0]);
     let mut table = Table::new(title, columns).rows(known.map(row));
+    table.beside = "as measured";
     for (label, side) in labels.iter().zip([&one.a, &one.b]) {
         table.remark(Tone::Faint, format!("side {label}: {}", amount(side, one.basis)));
     }
@@ -55,7 +56,11 @@ fn amount(side: &SideFigures, basis: Basis) -> String {
 }
 
 fn row(metric: &MetricComparison) -> Vec<Cell> {
-    let figure = |ns: Option<f64>| Cell::time_or(ns, "–");
+    // Corrected for missed periods; what was measured stands below.
+    let figure = |ns: Option<f64>, side: usize| Cell {
+        beside: metric.measured.map(|both| Value::Time(both[side])),
+        ..Cell::time_or(ns, "–")
+    };
     let interval = match metric.difference {
         Some(_) => Value::Interval(metric.low, metric.high).into(),
         None => Cell::absent("–"),
@@ -70,10 +75,13 @@ fn row(metric: &MetricComparison) -> Vec<Cell> {
     };
     let signed = |share: f64| Cell::figure(share, format!("{:+.1} %", share * 100.0));
     vec![
-        Cell::text(&metric.metric),
-        figure(metric.a),
-        figure(metric.b),
-        figure(metric.difference).strong(),
+        Cell::text(match metric.measured {
+            Some(_) => format!("{} corr.", metric.metric),
+            None => metric.metric.clone(),
+        }),
+        figure(metric.a, 0),
+        figure(metric.b, 1),
+        Cell::time_or(metric.difference, "–").strong(),
         interval,
         metric.relative.map_or_else(|| Cell::absent("–"), signed),
         metric.p_adjusted.map_or_else(|| Cell::absent("–"), |p| Cell::figure(p, probability(p))),

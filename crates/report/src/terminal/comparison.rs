@@ -7,13 +7,17 @@ use crate::format;
 use crate::sentence;
 use crate::tables::comparison::{gates, labels, metrics};
 use punctual_bundle::comparison::{Comparison, SeriesComparison};
+use punctual_bundle::summary::VerdictWord;
 
 const NAME_WIDTH: usize = 60;
+/// Columns of the words before the answer, as for a run.
+const LEFT: usize = 12;
 
 /// The whole comparison.
 pub fn comparison(comparison: &Comparison, options: &ShowOptions) -> String {
     let options = &options.in_time(comparison.timebase());
     let mut out = Page::new(options);
+    answer(&mut out, comparison);
     title(&mut out, comparison);
     for one in &comparison.series {
         series(&mut out, comparison, one);
@@ -25,9 +29,31 @@ pub fn comparison(comparison: &Comparison, options: &ShowOptions) -> String {
     out.finish()
 }
 
+/// The verdict, the difference of most weight, what to do.
+fn answer(out: &mut Page, comparison: &Comparison) {
+    let Some(answer) = &comparison.answer else { return };
+    let tone = match comparison.verdict {
+        Some(VerdictWord::Met) => Tone::Good,
+        Some(VerdictWord::NotMet | VerdictWord::Invalid) => Tone::Bad,
+        _ => Tone::Strong,
+    };
+    let mut line = |word: &str, tone: Tone, text: &str| {
+        let word = out.paint(Tone::Faint, &format!("{word:<LEFT$}"));
+        out.paragraph(&word, &" ".repeat(LEFT), tone, text);
+    };
+    line("verdict", tone, &answer.verdict);
+    if let Some(figure) = &answer.figure {
+        line("figure", Tone::Plain, figure);
+    }
+    for (number, text) in answer.to_do.iter().enumerate() {
+        line(if number == 0 { "to do" } else { "" }, Tone::Plain, text);
+    }
+    out.gap();
+}
+
 fn title(out: &mut Page, comparison: &Comparison) {
     for side in &comparison.sides {
-        let label = out.paint(Tone::Strong, &format::clipped(&side.label, 8, out.options.ascii));
+        let label = out.paint(Tone::Strong, &format::plain(&side.label));
         let runs: Vec<String> = side
             .runs
             .iter()

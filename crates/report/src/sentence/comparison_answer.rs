@@ -1,0 +1,184 @@
+//! What a comparison shows, before its tables: the verdict, the difference of most weight, what to
+//! do.
+
+use super::comparison::{of_gate, spelled};
+use super::range;
+use crate::format::{counted, micros_f64, plain};
+use punctual_bundle::comparison::{
+    Basis, Comparison, ComparisonAnswer, Difference, GateResult, MetricComparison, Ratio,
+    SeriesComparison,
+};
+use punctual_bundle::summary::VerdictWord;
+
+/// A figure of a series, on a side.
+type Figure<'c> = (&'c SeriesComparison, &'c MetricComparison);
+
+/// The answer of a comparison.
+pub fn answer_of(comparison: &Comparison) -> ComparisonAnswer {
+    let significant: Vec<Figure<'_>> =
+        figures(comparison).filter(|(_, metric)| is_significant(metric)).collect();
+    ComparisonAnswer {
+        verdict: match comparison.verdict {
+            Some(word) => of_gates(comparison, word),
+            None => of_differences(comparison, &significant),
+        },
+        figure: strongest(comparison, &significant),
+        to_do: to_do(comparison),
+    }
+}
+
+fn figures(comparison: &Comparison) -> impl Iterator<Item = Figure<'_>> {
+    comparison.series.iter().flat_map(|one| one.metrics.iter().map(move |metric| (one, metric)))
+}
+
+fn is_significant(metric: &MetricComparison) -> bool {
+    matches!(metric.verdict, Difference::Lower | Difference::Higher)
+}
+
+fn label(comparison: &Comparison, side: usize) -> String {
+    comparison.sides.get(side).map_or_else(|| "?".to_owned(), |side| plain(&side.label))
+}
+
+/// The gravest requirement, with its place and reason.
+fn of_gates(comparison: &Comparison, word: VerdictWord) -> String {
+    let of_word: Vec<&GateResult> =
+        comparison.gates.iter().filter(|gate| gate.verdict == word).collect();
+    let name = match word {
+        VerdictWord::Met => {
+            let all = counted(comparison.gates.len() as u64, "requirement");
+            return format!("met: {all} on the differences");
+        }
+        VerdictWord::NotMet => "NOT MET",
+        VerdictWord::Undecided => "UNDECIDED",
+        VerdictWord::Invalid => "INVALID",
+    };
+    let Some(first) = of_word.first() else { return name.to_owned() };
+    let more = match of_word.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    format!(
+        "{name}: {} on {} of {}: {}{more}",
+        plain(&first.gate),
+        plain(&first.series),
+        label(comparison, first.side),
+        plain(&of_gate(first))
+    )
+}
+
+/// For each other side, how many figures are lower and how many higher.
+fn of_differences(comparison: &Comparison, significant: &[Figure<'_>]) -> String {
+    let compared = |side: usize| {
+        figures(comparison)
+            .filter(|(one, m)| one.side == side && m.verdict != Difference::Unsupported)
+            .count() as u64
+    };
+    let count = |side: usize, verdict: Difference| {
+        significant.iter().filter(|(one, m)| one.side == side && m.verdict == verdict).count()
+    };
+    let first = label(comparison, 0);
+    let of_side = |side: usize| {
+        let other = label(comparison, side);
+        let of = counted(compared(side), "figure");
+        match (count(side, Difference::Lower), count(side, Difference::Higher)) {
+            (0, 0) if compared(side) == 0 => format!("{other}: no figure can be compared"),
+            (0, 0) => format!("no significant difference between {first} and {other} in {of}"),
+            (lower, 0) => format!("{other} has lower latency than {first} in {lower} of {of}"),
+            (0, higher) => format!("{other} has higher latency than {first} in {higher} of {of}"),
+            (lower, higher) => format!(
+                "{other} differs from {first}: {lower} of {of} are lower, {higher} are higher"
+            ),
+        }
+    };
+    let all: Vec<String> = (1..comparison.sides.len()).map(of_side).collect();
+    all.join("; ")
+}
+
+/// The significant difference of the largest factor, else the largest factor seen.
+fn strongest(comparison: &Comparison, significant: &[Figure<'_>]) -> Option<String> {
+    let known: Vec<Figure<'_>> =
+        figures(comparison).filter(|(_, m)| m.verdict != Difference::Unsupported).collect();
+    let (one, metric) = largest(significant).or_else(|| largest(&known))?;
+    Some(of_figure(comparison, one, metric))
+}
+
+/// The one whose factor is farthest from 1.
+fn largest<'c>(all: &[Figure<'c>]) -> Option<Figure<'c>> {
+    let weight = |(_, metric): &Figure<'_>| metric.ratio.map_or(0.0, |ratio| ratio.at.ln().abs());
+    all.iter().copied().max_by(|one, other| weight(one).total_cmp(&weight(other)))
+}
+
+/// `main/timer/cpu3: p99.9 512 µs on 6.1, 40.2 µs on 6.12: ×0.08 (95 % interval ×0.07 to ×0.09),
+/// 460–480 µs lower`.
+fn of_figure(comparison: &Comparison, one: &SeriesComparison, metric: &MetricComparison) -> String {
+    let of = |label: String, ns: Option<f64>, measured: Option<f64>| {
+        let figure = ns.map_or("not known".to_owned(), |ns| format!("{} µs", micros_f64(ns)));
+        let measured = measured.filter(|measured| Some(*measured) != ns);
+        let measured =
+            measured.map_or(String::new(), |ns| format!(" (measured {})", micros_f64(ns)));
+        format!("{figure} on {label}{measured}")
+    };
+    let measured = |k: usize| metric.measured.map(|both| both[k]);
+    let corrected = if metric.measured.is_some() { ", corrected for missed periods," } else { "" };
+    let times = metric.ratio.map_or(String::new(), |ratio| format!(": {}", times(&ratio)));
+    let by = match (metric.verdict, metric.low.zip(metric.high)) {
+        (Difference::Lower, Some((low, high))) => format!(", {} lower", range(low, high)),
+        (Difference::Higher, Some((low, high))) => format!(", {} higher", range(low, high)),
+        (Difference::NoSignificantDifference, _) => ", not significant".to_owned(),
+        _ => String::new(),
+    };
+    format!(
+        "{}: {}{corrected} {}, {}{times}{by}",
+        plain(&one.partner),
+        spelled(&metric.metric),
+        of(label(comparison, 0), metric.a, measured(0)),
+        of(label(comparison, one.side), metric.b, measured(1)),
+    )
+}
+
+/// `×0.08 (95 % interval ×0.07 to ×0.09)`.
+fn times(ratio: &Ratio) -> String {
+    let end = |end: Option<f64>| end.map_or("unbounded".to_owned(), factor);
+    format!("{} (95 % interval {} to {})", factor(ratio.at), end(ratio.low), end(ratio.high))
+}
+
+/// How many times as long, in two digits or more: `×0.0017`, `×0.2`, `×1`, `×37.4`.
+pub fn factor(ratio: f64) -> String {
+    let decimals = match ratio {
+        r if r >= 100.0 => 0,
+        r if r >= 10.0 => 1,
+        r if r >= 0.1 => 2,
+        // Of one that is next to nothing, that it is.
+        r => (1.0 - r.max(1e-9).log10().floor()) as usize,
+    };
+    let text = format!("{ratio:.decimals$}");
+    match text.contains('.') {
+        true => format!("×{}", text.trim_end_matches('0').trim_end_matches('.')),
+        false => format!("×{text}"),
+    }
+}
+
+/// What would make the comparison say more.
+fn to_do(comparison: &Comparison) -> Vec<String> {
+    let has = |id: &str| comparison.findings.iter().any(|found| found.id == id);
+    let single = comparison.series.iter().any(|one| one.basis != Basis::Runs);
+    let unequal = "Measure the side again that was not measured as requested.";
+    let several = "Give several runs for each side, five or more: --a A1 A2 … --b B1 B2 …";
+    let mut all = Vec::new();
+    all.extend(has("unequal-sides").then(|| unequal.to_owned()));
+    all.extend(single.then(|| several.to_owned()));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_factor_has_its_interval() {
+        let open = Ratio { at: 0.5, low: None, high: Some(0.75) };
+        assert_eq!(times(&open), "×0.5 (95 % interval unbounded to ×0.75)");
+        let all = [0.001_72, 0.04, 0.2, 1.0, 25.0, 37.42, 125.0, 0.0].map(factor);
+        assert_eq!(all, ["×0.0017", "×0.04", "×0.2", "×1", "×25", "×37.4", "×125", "×0"]);
+    }
+}
