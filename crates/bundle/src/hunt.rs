@@ -1,5 +1,6 @@
 //! What `punctual hunt` found (`hunt.json` in its directory). Lengths are in instructions.
 
+use crate::Exit;
 use crate::summary::VerdictWord;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +42,27 @@ pub struct HuntDocument {
     pub against: Vec<Against>,
     /// Requirements with their verdicts.
     pub required: Vec<Required>,
+}
+
+/// All requirements together; `None` where nothing was required.
+pub fn together(required: &[Required]) -> Option<VerdictWord> {
+    VerdictWord::gravest(required.iter().map(|required| required.verdict))
+}
+
+impl HuntDocument {
+    /// All requirements together; `None` where nothing was required.
+    pub fn verdict(&self) -> Option<VerdictWord> {
+        together(&self.required)
+    }
+
+    /// How a command about it ends: as a lab, a kernel that failed is a failure.
+    pub fn exit(&self) -> Exit {
+        match Exit::of_word(self.verdict()) {
+            Exit::NotMet => Exit::NotMet,
+            _ if !self.failures.is_empty() => Exit::Failed,
+            exit => exit,
+        }
+    }
 }
 
 /// A trial: one to three loads beside the measurement.

@@ -17,6 +17,10 @@ pub enum VerdictWord {
 }
 
 impl VerdictWord {
+    /// All of them.
+    pub const ALL: [VerdictWord; 4] =
+        [VerdictWord::Met, VerdictWord::NotMet, VerdictWord::Undecided, VerdictWord::Invalid];
+
     /// Several verdicts together are the gravest of them. What is not met outweighs all: it was
     /// seen in samples that were measured as asked, whatever else was not. What is invalid
     /// outweighs what is undecided: more samples would not help.

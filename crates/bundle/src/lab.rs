@@ -3,7 +3,7 @@
 //! describes it for readers in other languages.
 
 use crate::summary::{RequirementSummary, VerdictWord};
-use crate::{Member, Timebase};
+use crate::{Exit, Member, Timebase};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -50,6 +50,16 @@ impl LabDocument {
     /// Whose time the figures of all cells are in.
     pub fn timebase(&self) -> Timebase {
         Timebase::together(self.cells.iter().map(CellDocument::timebase))
+    }
+
+    /// How a command about it ends. A requirement that is not met outweighs what failed: it is
+    /// known for sure.
+    pub fn exit(&self) -> Exit {
+        match Exit::of_word(self.verdict) {
+            Exit::NotMet => Exit::NotMet,
+            _ if self.cells.iter().any(CellDocument::has_failed) || !self.finished => Exit::Failed,
+            exit => exit,
+        }
     }
 
     /// The series of all cells, each once, in order: phase and name.
@@ -114,6 +124,11 @@ pub struct CellDocument {
 }
 
 impl CellDocument {
+    /// Whether a run of it failed, or its repetitions differ that must not.
+    pub fn has_failed(&self) -> bool {
+        self.state == CellState::Failed || self.equal == Some(false)
+    }
+
     /// Whose time its figures are in.
     pub fn timebase(&self) -> Timebase {
         match self.target.starts_with(VIRTUAL_MACHINE) {

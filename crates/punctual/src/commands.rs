@@ -10,6 +10,7 @@ pub mod completions;
 pub mod convert;
 pub mod count;
 pub mod demo;
+mod documents;
 pub mod explain;
 pub mod export;
 pub mod hunt;

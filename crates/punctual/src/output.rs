@@ -5,8 +5,9 @@ use punctual_bundle::{Member, Timebase};
 use punctual_plan::Problems;
 use punctual_report::format::is_unsafe;
 use punctual_session::messages::{Listener, Messages};
+use punctual_sys::standard_output;
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
@@ -22,9 +23,17 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// Writes to standard output what is of use to a reader alone: that it went away is an error,
 /// which ends what has no other end.
 pub fn print_to_reader(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = standard_output()?;
     out.write_all(text.as_bytes())?;
     out.flush()
+}
+
+/// Standard output, where there is one.
+pub fn standard_output() -> io::Result<StdoutLock<'static>> {
+    match standard_output::was_closed() {
+        true => Err(io::Error::from_raw_os_error(rustix::io::Errno::BADF.raw_os_error())),
+        false => Ok(io::stdout().lock()),
+    }
 }
 
 /// Writes to a file, or to standard output without one.
@@ -33,7 +42,7 @@ pub fn write_to(path: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
         Some(path) => std::fs::write(path, bytes)
             .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display()))),
         None => {
-            let mut out = io::stdout().lock();
+            let mut out = standard_output()?;
             Ok(out.write_all(bytes).and_then(|()| out.flush())?)
         }
     }
@@ -63,7 +72,7 @@ pub fn stream_to(
             out.flush().map_err(|error| cannot(path, error))
         }
         None => {
-            let mut out = BufWriter::new(io::stdout().lock());
+            let mut out = BufWriter::new(standard_output()?);
             write(&mut out)?;
             Ok(out.flush()?)
         }

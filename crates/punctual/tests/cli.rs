@@ -458,6 +458,27 @@ fn a_closed_pipe_is_an_ordinary_end() {
     }
 }
 
+/// `… >&-`: the runtime puts /dev/null in its place, where every answer would be lost in silence.
+#[test]
+fn a_closed_standard_output_is_an_error() {
+    let good =
+        fixtures().into_iter().find(|path| path.ends_with("good")).unwrap().display().to_string();
+    for arguments in [
+        vec!["show", &good],
+        vec!["show", "--json", &good],
+        vec!["report", &good, "-o", "-"],
+        vec!["export", &good, "--format", "csv"],
+        vec!["check", "--json"],
+    ] {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "\"$@\" >&-", "sh", env!("CARGO_BIN_EXE_punctual")]).args(&arguments);
+        let ended = shell.output().unwrap();
+        let said = text(&ended);
+        assert!(said.contains("cannot write the output: Bad file descriptor"), "{said}");
+        assert_eq!(ended.status.code(), Some(1), "{arguments:?}: {said}");
+    }
+}
+
 /// Every kind that `punctual measure` knows.
 fn kinds() -> Vec<String> {
     let help = text(&ask("measure", "--help"));

@@ -14,6 +14,7 @@ mod answers;
 mod attach_causes;
 mod cli;
 mod compare;
+mod documents;
 mod explain_causes;
 mod explain_exact;
 mod fleet;

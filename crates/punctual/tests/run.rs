@@ -176,6 +176,9 @@ fn metrics_have_the_figures_of_the_summary() {
         assert_eq!(all[0].labels["series"], series["name"].as_str().unwrap(), "{metric}");
         assert_eq!(all[0].value, series[key].as_f64().unwrap() / unit, "{metric}: {series:#}");
     }
+    let held = samples["punctual_verdict"].iter().filter(|one| one.value == 1.0);
+    let held: Vec<&str> = held.map(|one| one.labels["verdict"].as_str()).collect();
+    assert_eq!((held, samples["punctual_exit_code"][0].value), (vec!["none-asked"], 0.0));
     let failed = run("none/x.prom");
     assert_eq!(failed.status.code(), Some(0), "{}", text(&failed));
     let summary = place.summary();

@@ -3,6 +3,8 @@
 //! Times are in seconds, as the specification wants them. Buckets are cumulative; their edges are
 //! met as exactly as the histogram is, within 0.1 %.
 
+use punctual_bundle::Verdict;
+use punctual_bundle::summary::VerdictWord;
 use punctual_core::{Nanos, SeriesData};
 use std::fmt::Write;
 
@@ -78,6 +80,32 @@ impl Exposition {
     pub fn time_gauges(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, Nanos)]) {
         self.family(name, Type::Gauge, help, all, |text, name, labels, value| {
             sample(text, name, "", labels, &seconds(value.ns().into()));
+        });
+    }
+
+    /// The verdict, where it is known: the word that holds is 1, the others are 0. The exit code
+    /// tells what the word does not: that nothing was asked and yet something failed.
+    pub fn verdict(&mut self, labels: &[Label<'_>], verdict: &Verdict) {
+        let words = VerdictWord::ALL.map(Some).into_iter().chain([None]);
+        let is_it = words.map(|word| {
+            let text = word.map_or("none-asked", VerdictWord::word).to_owned();
+            let labels = labels.iter().cloned().chain([("verdict", text)]).collect();
+            (labels, u64::from(verdict.word == word))
+        });
+        let help = "Of all requirements and limits together, once the measurement has ended.";
+        self.gauges("punctual_verdict", help, &is_it.collect::<Vec<_>>());
+        let code = [(labels.to_vec(), u64::from(verdict.exit() as u8))];
+        self.gauges(
+            "punctual_exit_code",
+            "That follows from the verdict: 0 where all is met.",
+            &code,
+        );
+    }
+
+    /// Numbers that can fall.
+    fn gauges(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, u64)]) {
+        self.family(name, Type::Gauge, help, all, |text, name, labels, value| {
+            sample(text, name, "", labels, &value.to_string());
         });
     }
 

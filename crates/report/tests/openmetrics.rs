@@ -1,6 +1,6 @@
 //! OpenMetrics text, read back by a strict reader.
 
-mod check;
+pub mod check;
 
 use punctual_core::{ClockNs, Nanos, Sample, SeriesData, SeriesShape};
 use punctual_report::openmetrics::Exposition;

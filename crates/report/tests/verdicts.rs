@@ -1,6 +1,7 @@
 //! Every way in which a run ends, in every output that shows an answer: all of them agree with the
 //! exit code. A way or a reason that is not in the table does not compile.
 
+mod documents;
 mod outputs;
 mod ways;
 

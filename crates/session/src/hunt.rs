@@ -18,6 +18,7 @@ pub mod search;
 mod simulated;
 pub mod space;
 pub mod spec;
-pub mod stressors;
+pub mod standing;
+mod stressors;
 pub mod sweep;
 pub mod trials;

@@ -10,7 +10,7 @@ pub mod engine;
 mod hosts;
 pub mod jobs;
 pub mod lane;
-mod progress;
+pub(crate) mod progress;
 pub mod request;
 pub mod run_name;
 pub mod schedule;

@@ -1,6 +1,7 @@
 //! `--metrics FILE`: figures for a collector, such as the textfile collector of node_exporter,
 //! while they are measured.
 
+use crate::exit::Failure;
 use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions, Permissions};
@@ -35,6 +36,16 @@ impl MetricsFile {
             self.next = now + INTERVAL;
         }
         due
+    }
+
+    /// Replaces the file for the last time, when findings are no longer taken.
+    pub fn conclude(&mut self, text: &str) -> Result<(), Failure> {
+        // What failed before is a finding; it is not said again.
+        let is_new = self.why.is_none();
+        let cannot = |why| Failure::failed(format!("cannot write {}: {why}", self.path.display()));
+        replace(&self.path, text)
+            .map_err(cannot)
+            .or_else(|why| if is_new { Err(why) } else { Ok(()) })
     }
 
     /// Replaces the file as a whole. What fails becomes a finding.

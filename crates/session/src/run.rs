@@ -41,7 +41,7 @@ use crate::violation::ViolationHook;
 use calibration::{Recorders, Setup};
 use companion::Companion;
 use explaining::Explaining;
-use metrics::RunMetrics;
+use metrics::{RunMetrics, SharedMetrics};
 use punctual_bundle::manifest::Gap;
 use punctual_bundle::{BundleError, BundleWriter};
 use punctual_core::{CpuSet, Fact, Finding, Severity};
@@ -55,6 +55,8 @@ use punctual_record::foreign_ids;
 use punctual_sys::{memory, signals};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use state::Run;
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 use watcher::Watcher;
 
@@ -110,6 +112,9 @@ pub fn run(
         partition,
         preparation: None,
         companions: Vec::new(),
+        metrics: context
+            .metrics
+            .map(|file| Rc::new(RefCell::new(RunMetrics(file, plan.name.clone())))),
         interrupts,
     };
     watcher.preparing("reading the system configuration");
@@ -118,7 +123,8 @@ pub fn run(
     if plan.record.is_some() || plan.explain.is_some() {
         watcher.preparing("starting the recorder");
     }
-    run.companions = companions(plan, &run.writer, &mut run.findings, context.metrics)?;
+    let metrics = run.metrics.clone();
+    run.companions = companions(plan, &run.writer, &mut run.findings, metrics)?;
     signals::prepare_waking()
         .map_err(|why| Failure::failed(format!("cannot install a signal handler: {why}")))?;
     memory::release_setup();
@@ -179,7 +185,7 @@ fn companions(
     plan: &Plan,
     writer: &BundleWriter,
     findings: &mut Vec<Finding>,
-    metrics: Option<MetricsFile>,
+    metrics: Option<SharedMetrics>,
 ) -> Result<Vec<Box<dyn Companion>>, Failure> {
     let (bundle, cpus) = (writer.directory(), &plan.controller_cpus);
     let record = |record| Recording::start(bundle, Wanted::of(record, cpus));
@@ -201,7 +207,6 @@ fn companions(
     }
     let accounting = accounting::State::start(plan, findings);
     let hook = |command: &String| ViolationHook::new(command.clone(), bundle);
-    let metrics = metrics.map(|file| RunMetrics(file, plan.name.clone()));
     // Windows and accounts are written before a command is started that may look at them.
     let all = [
         flight.map(Explaining::new).map(boxed),

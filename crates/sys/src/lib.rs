@@ -13,6 +13,7 @@ pub mod memory;
 pub mod power;
 pub mod rights;
 pub mod signals;
+pub mod standard_output;
 pub mod status;
 pub mod usage;
 pub mod user;

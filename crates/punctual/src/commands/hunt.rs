@@ -1,10 +1,10 @@
 //! `punctual hunt`: searches for what makes a kernel late.
 
 pub mod exit;
-mod report;
+pub mod report;
 
 use super::bundle::show_options;
-use crate::exit::{Ending, Failure};
+use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_core::Nanos;
 use punctual_report::{html, terminal};
@@ -27,8 +27,8 @@ use std::path::PathBuf;
                   6.12-rt --against 6.1-rt --stressors vm,mremap,clone\n  punctual hunt \
                   hunt.toml\n  punctual hunt --resume punctual-hunt-6.1 --budget 1h\n  punctual \
                   run punctual-hunt-6.1/found/01-free_pcppages_bulk.toml --exact\n\nExit codes: 0 \
-                  done, every requirement met; 1 interrupted or failed; 2 the request was invalid, \
-                  nothing was started; 3 a requirement is not met; 4 nothing could be \
+                  done, every requirement met; 1 interrupted or failed, or a kernel failed; 2 the \
+                  request was invalid, nothing was started; 3 a requirement is not met; 4 nothing could be \
                   measured.\nWith --bisect: 1 a requirement is not met; 125 nothing could be \
                   measured; 128 interrupted, failed or a wrong request."
 )]
@@ -141,7 +141,10 @@ fn search(args: SearchArgs) -> Ending {
             shown(&place)
         )));
     }
-    Ok(exit::verdict(&document.required))
+    Ok(match args.bisect {
+        true => Exit::of_word(document.verdict()),
+        false => document.exit(),
+    })
 }
 
 /// What is asked for: the file, or that of the directory, with the options over it.

@@ -1,9 +1,8 @@
 //! `punctual lab`: an experiment over kernels, configurations and loads.
 
 mod cell;
-mod exit;
 mod replay;
-mod report;
+pub mod report;
 mod run;
 
 use crate::exit::Ending;

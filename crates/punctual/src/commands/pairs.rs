@@ -191,7 +191,7 @@ fn list(
 ) -> Result<(), Failure> {
     let names = opened.names();
     let out: Box<dyn Write> =
-        if args.aside { Box::new(std::io::stderr()) } else { Box::new(std::io::stdout().lock()) };
+        if args.aside { Box::new(std::io::stderr()) } else { Box::new(output::standard_output()?) };
     let mut out = BufWriter::new(out);
     if !args.json {
         writeln!(out, "{}", terminal::call_header())?;

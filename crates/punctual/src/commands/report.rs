@@ -2,10 +2,11 @@
 
 use super::answer;
 use super::bundle::{open_checked, or_newest};
+use super::documents;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_analyze::pairs::Request;
-use punctual_bundle::Bundle;
+use punctual_bundle::{Bundle, Member};
 use punctual_core::Names;
 use punctual_report::html::breakdown::Breakdown;
 use punctual_report::html::recording::{Digest, RecordingSource};
@@ -15,17 +16,19 @@ use punctual_session::messages::shown;
 use punctual_session::recorded;
 use std::path::{Path, PathBuf};
 
-/// Write one HTML page about one or more bundles
+/// Write one HTML page about bundles, or about a lab, a search, a tuning or a comparison
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual report punctual-quickstart-20261103-141500\n  \
                         punctual report standard/ rt/ -o comparison.html\n  punctual report \
                         BUNDLE --limit 'request->reply < 500us'\n\nThe page works offline in any \
                         browser and loads nothing from the network.")]
 pub struct Args {
-    /// The bundles [default: the newest in the current directory]
+    /// Bundles, or one directory of a lab, a search or a tuning, or one comparison as JSON
+    /// [default: the newest bundle in the current directory]
     #[arg(value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
-    /// The output file; `-` is standard output [default: report.html in the first bundle]
+    /// The output file; `-` is standard output [default: report.html in the first of
+    /// them; beside a comparison]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Also show this interval of a recording, written as for `punctual pairs`: `A->B`
@@ -41,17 +44,31 @@ pub fn run(args: Args) -> Ending {
     if !html::BUILT {
         return Err(Failure::refused(html::WITHOUT_PAGES));
     }
-    let bundles = or_newest(args.bundles)?
-        .iter()
-        .map(|path| open_checked(path))
-        .collect::<Result<Vec<Bundle>, Failure>>()?;
+    let places = or_newest(args.bundles)?;
+    for place in &places {
+        let Some(document) = documents::at(place)? else { continue };
+        if places.len() > 1 || !args.pair.is_empty() || !args.limit.is_empty() {
+            let kind = document.kind();
+            return Err(Failure::refused(format!(
+                "{} is {kind}: it has a page of its own, without --pair and --limit",
+                shown(place)
+            )));
+        }
+        let (page, member) = document.page()?;
+        return write_or_print(args.output.as_deref(), &member, &page);
+    }
+    let bundles =
+        places.iter().map(|path| open_checked(path)).collect::<Result<Vec<Bundle>, Failure>>()?;
     let intervals = Intervals { pairs: args.pair, limits: args.limit };
     let page = render(&bundles, &intervals)?;
-    if args.output.as_deref() == Some(Path::new("-")) {
-        output::print(&page)?;
+    write_or_print(args.output.as_deref(), &bundles[0].member("report.html"), &page)
+}
+
+fn write_or_print(file: Option<&Path>, member: &Member, page: &str) -> Ending {
+    if file == Some(Path::new("-")) {
+        output::print(page)?;
     } else {
-        let path =
-            output::write_page(args.output.as_deref(), &bundles[0].member("report.html"), &page)?;
+        let path = output::write_page(file, member, page)?;
         output::print(&format!("{}\n", shown(&path)))?;
     }
     Ok(Exit::Done)

@@ -1,9 +1,9 @@
 //! `punctual sections`: the longest sections of a kernel that are not preemptible.
 
 use super::bundle::{open, show_options};
-use super::hunt::exit::verdict;
-use crate::exit::{Ending, Failure};
+use crate::exit::{Ending, Exit, Failure};
 use crate::output;
+use punctual_bundle::hunt::together;
 use punctual_report::terminal;
 use punctual_session::sections::{self, Work};
 use std::path::PathBuf;
@@ -80,5 +80,5 @@ pub fn run(args: Args) -> Ending {
     } else {
         output::print(&terminal::sections(&document, args.worst, &show_options()))?;
     }
-    Ok(verdict(&document.required))
+    Ok(Exit::of_word(together(&document.required)))
 }

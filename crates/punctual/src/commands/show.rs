@@ -2,6 +2,7 @@
 
 use super::answer;
 use super::bundle::{open, open_checked, or_newest, show_options, show_options_of};
+use super::documents;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::Bundle;
@@ -9,12 +10,13 @@ use punctual_report::terminal;
 use punctual_session::recorded;
 use std::path::PathBuf;
 
-/// Show a bundle in the terminal
+/// Show a bundle, a lab, a search, a tuning or a comparison in the terminal
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual show punctual-quickstart-20261103-141500\n  \
                         punctual show --json BUNDLE | jq '.phases[].series[].max'")]
 pub struct Args {
-    /// The bundles [default: the newest in the current directory]
+    /// Bundles, directories of labs, searches or tunings, comparisons as JSON [default: the newest
+    /// bundle in the current directory]
     #[arg(value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     /// Print JSON in the format of summary.json (docs/reference/json.md), one document per bundle
@@ -38,6 +40,10 @@ pub fn run(args: Args) -> Ending {
         return lines(&args.bundles);
     }
     for path in &args.bundles {
+        if let Some(document) = documents::at(path)? {
+            document.print(args.json)?;
+            continue;
+        }
         let bundle = open_checked(path)?;
         let mut summary = answer::summarize(&bundle);
         if args.json {

@@ -2,6 +2,7 @@
 
 use super::HtmlError;
 use super::page::{fill, policy};
+use super::scatter::{Scatter, Side, of_points};
 use super::table::{Cell, Column, Table};
 use super::text::name;
 use crate::format;
@@ -9,7 +10,7 @@ use crate::sentence::hunt as words;
 use crate::tables::hunt as tables;
 use minijinja::Value;
 use punctual_bundle::Timebase;
-use punctual_bundle::hunt::{Against, HuntDocument};
+use punctual_bundle::hunt::{Against, HuntDocument, Trial};
 use punctual_bundle::summary::VerdictWord;
 use serde::Serialize;
 
@@ -26,6 +27,7 @@ struct Page {
     causes: Table,
     failed: Option<Table>,
     against: Vec<(String, String, Table)>,
+    scatters: Vec<Scatter>,
     coverage: Table,
     trials: Table,
     left_out: usize,
@@ -46,14 +48,18 @@ pub fn hunt(document: &HuntDocument, directory: &str) -> Result<String, HtmlErro
         let class = if required.verdict == VerdictWord::Met { "good" } else { "bad" };
         (class, words::required(required))
     });
+    let failed = (!document.failures.is_empty()).then(|| {
+        ("bad", format!("{} below.", format::counted(document.failures.len() as u64, "failure")))
+    });
     let page = Page {
         policy: Value::from_safe_string(policy(STYLE, "")),
         title: format!("Search on kernel {}", name(&document.kernel)),
         extent: words::extent(document),
-        required: required.collect(),
+        required: required.chain(failed).collect(),
         causes: tables::causes(document, directory).into(),
         failed: (!document.failures.is_empty()).then(|| failures(document, directory)),
         against: document.against.iter().map(|against| of_against(document, against)).collect(),
+        scatters: drawings(document),
         coverage: tables::coverage(document).into(),
         trials: trials(document),
         left_out: document.trials.len().saturating_sub(MAX_TRIALS),
@@ -62,6 +68,23 @@ pub fn hunt(document: &HuntDocument, directory: &str) -> Result<String, HtmlErro
         style: Value::from_safe_string(STYLE.to_owned()),
     };
     fill("hunt.html", &page, Timebase::Virtual)
+}
+
+/// What each trial showed, and the longest so far.
+fn drawings(document: &HuntDocument) -> Vec<Scatter> {
+    let over = |title: &str, unit: &str, of: &dyn Fn(&Trial) -> Option<f64>| {
+        let points = document.trials.iter().filter_map(|one| Some((one.number as f64, of(one)?)));
+        let points: Vec<(f64, f64)> = points.collect();
+        let side =
+            |title: &str, unit: &str| Side { title: title.to_owned(), unit: unit.to_owned() };
+        let caption = format!("{title}, by trial; the line is the longest so far");
+        of_points(caption, &side("trial", "count"), &side(title, unit), &points, true)
+    };
+    let disabled = over("longest with interrupts disabled, instructions", "count", &|trial| {
+        trial.irqs_disabled.map(|length| length as f64)
+    });
+    let worst = over("worst sample", "ns", &|trial| trial.worst_ns.map(|ns| ns as f64));
+    disabled.into_iter().chain(worst).collect()
 }
 
 fn table(caption: &str, columns: Vec<Column>, rows: Vec<Vec<Cell>>) -> Table {

@@ -20,7 +20,7 @@ use super::{HtmlError, SIZE_LIMIT, SIZES, Size, account};
 use crate::sentence::lab as words;
 use minijinja::Value;
 use punctual_bundle::Bundle;
-use punctual_bundle::lab::{CellState, LabDocument};
+use punctual_bundle::lab::{CellDocument, LabDocument};
 use punctual_bundle::summary::{Summary, VerdictWord};
 use serde::Serialize;
 
@@ -167,8 +167,7 @@ fn banner(lab: &LabDocument) -> Option<Banner> {
         items.truncate(ITEMS);
         items.push(format!("and {more} more"));
     }
-    let failed =
-        lab.cells.iter().any(|cell| cell.state == CellState::Failed || cell.equal == Some(false));
+    let failed = lab.cells.iter().any(CellDocument::has_failed);
     let (class, mark, text) = match lab.verdict {
         Some(VerdictWord::NotMet) => ("bad", "✗", "A requirement is not met."),
         Some(VerdictWord::Invalid) => {

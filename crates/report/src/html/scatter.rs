@@ -34,6 +34,8 @@ pub struct Scatter {
     y_title: String,
     /// A stroke without length for each dot.
     dots: String,
+    /// A line of steps; empty: none.
+    steps: String,
     /// What it shows, for those who cannot see it.
     description: String,
 }
@@ -64,46 +66,108 @@ fn draw(who: &str, table: &Table, x: &str, y: &str) -> Option<Scatter> {
         .filter_map(|row| Option::zip(value(row, of_x), value(row, of_y)))
         .take(DOTS)
         .collect();
+    let side = |column: &Column| Side {
+        title: crate::format::plain(&column.name),
+        unit: column.unit.clone(),
+    };
+    let (x, y) = (side(table.columns.get(of_x)?), side(table.columns.get(of_y)?));
+    let title = format!("{} over {}, of {who}", y.title, x.title);
+    of_points(title, &x, &y, &points, false)
+}
+
+/// What an axis shows.
+pub(super) struct Side {
+    pub(super) title: String,
+    /// `ns`, `count`, `bytes`, or how it is written behind a number.
+    pub(super) unit: String,
+}
+
+/// Where points are in a drawing.
+struct Frame {
+    across: Axis,
+    upwards: Axis,
+}
+
+impl Frame {
+    fn of(points: &[(f64, f64)]) -> Frame {
+        let axis =
+            |of: fn(&(f64, f64)) -> f64| Axis::from_zero(points.iter().map(of).fold(0.0, f64::max));
+        Frame { across: axis(|point| point.0), upwards: axis(|point| point.1) }
+    }
+
+    fn x(&self, value: f64) -> f64 {
+        PLOT.left + self.across.share(value) * (PLOT.right - PLOT.left)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        PLOT.bottom - self.upwards.share(value) * (PLOT.bottom - PLOT.top)
+    }
+
+    /// A stroke without length for each; those at one place are one.
+    fn dots(&self, points: &[(f64, f64)]) -> String {
+        let tenths = |at: f64| (at * 10.0).round() as i64;
+        let places = points.iter().map(|(x, y)| (tenths(self.x(*x)), tenths(self.y(*y))));
+        let mut dots = String::new();
+        for (x, y) in places.collect::<BTreeSet<_>>() {
+            // Writing to a string cannot fail.
+            let _ = write!(dots, "M{}.{} {}.{}h0", x / 10, x % 10, y / 10, y % 10);
+        }
+        dots
+    }
+
+    /// The largest of these so far, which are in their order across.
+    fn largest(&self, points: &[(f64, f64)]) -> String {
+        let (mut steps, mut largest) = (String::new(), f64::NEG_INFINITY);
+        for (x, y) in points {
+            if *y > largest {
+                // Writing to a string cannot fail.
+                let _ = match steps.is_empty() {
+                    true => write!(steps, "M{:.1} {:.1}", self.x(*x), self.y(*y)),
+                    false => write!(steps, "H{:.1}V{:.1}", self.x(*x), self.y(*y)),
+                };
+                largest = *y;
+            }
+        }
+        let _ = write!(steps, "H{:.1}", PLOT.right);
+        steps
+    }
+}
+
+/// Points as dots; none where there are fewer than two. With `so_far` a line shows the largest of
+/// them so far: they are in their order across.
+pub(super) fn of_points(
+    title: String,
+    x: &Side,
+    y: &Side,
+    points: &[(f64, f64)],
+    so_far: bool,
+) -> Option<Scatter> {
     if points.len() < 2 {
         return None;
     }
-    let axis =
-        |of: fn(&(f64, f64)) -> f64| Axis::from_zero(points.iter().map(of).fold(0.0, f64::max));
-    let (across, upwards) = (axis(|point| point.0), axis(|point| point.1));
-    let at_x = |value: f64| PLOT.left + across.share(value) * (PLOT.right - PLOT.left);
-    let at_y = |value: f64| PLOT.bottom - upwards.share(value) * (PLOT.bottom - PLOT.top);
-    // Dots at one place are one.
-    let places: BTreeSet<(i64, i64)> = points
-        .iter()
-        .map(|(x, y)| ((at_x(*x) * 10.0).round() as i64, (at_y(*y) * 10.0).round() as i64))
-        .collect();
-    let mut dots = String::new();
-    for (x, y) in places {
-        // Writing to a string cannot fail.
-        let _ = write!(dots, "M{}.{} {}.{}h0", x / 10, x % 10, y / 10, y % 10);
-    }
-    let unit = |place: usize| table.columns.get(place).map_or("", |column| column.unit.as_str());
-    let ticks = |axis: &Axis, place: usize, at: &dyn Fn(f64) -> f64| -> Vec<Tick> {
-        let tick = |value: f64| Tick { at: at(value), label: label(value, unit(place)) };
+    let frame = Frame::of(points);
+    let ticks = |axis: &Axis, unit: &str, at: &dyn Fn(f64) -> f64| -> Vec<Tick> {
+        let tick = |value: f64| Tick { at: at(value), label: label(value, unit) };
         axis.ticks().into_iter().map(tick).collect()
     };
-    let name = |column: &Column| crate::format::plain(&column.name);
-    let (x_title, y_title) = (name(table.columns.get(of_x)?), name(table.columns.get(of_y)?));
     Some(Scatter {
-        title: format!("{y_title} over {x_title}, of {who}"),
+        title,
         width: WIDTH,
         height: HEIGHT,
-        x_ticks: ticks(&across, of_x, &at_x),
-        y_ticks: ticks(&upwards, of_y, &at_y),
+        x_ticks: ticks(&frame.across, &x.unit, &|value| frame.x(value)),
+        y_ticks: ticks(&frame.upwards, &y.unit, &|value| frame.y(value)),
         description: format!(
-            "{} dots: {y_title} up to {} over {x_title} up to {}; the rows are in the table.",
+            "{} dots: {} up to {} over {} up to {}; the rows are in the table.",
             points.len(),
-            label(upwards.end(), unit(of_y)),
-            label(across.end(), unit(of_x)),
+            y.title,
+            label(frame.upwards.end(), &y.unit),
+            x.title,
+            label(frame.across.end(), &x.unit),
         ),
-        x_title,
-        y_title,
-        dots,
+        x_title: x.title.clone(),
+        y_title: y.title.clone(),
+        dots: frame.dots(points),
+        steps: if so_far { frame.largest(points) } else { String::new() },
         plot: PLOT,
     })
 }
@@ -147,6 +211,17 @@ mod tests {
         assert_eq!(drawn.title, "pages over size, of a");
         assert!(drawn.description.starts_with("4 dots: pages up to 102"), "{}", drawn.description);
         assert!(drawn.y_ticks.iter().any(|tick| tick.at == 226.0));
+    }
+
+    #[test]
+    fn the_largest_so_far_is_a_line_of_steps() {
+        let side = |title: &str| Side { title: title.to_owned(), unit: "count".to_owned() };
+        let points = [(1.0, 10.0), (2.0, 5.0), (3.0, 20.0), (4.0, 20.0)];
+        let drawn = of_points(String::new(), &side("x"), &side("y"), &points, true).unwrap();
+        // One step up, at the third point, and on to the end of the plot; an axis ends 2 % beyond
+        // the largest value.
+        assert_eq!(drawn.steps, "M144.8 126.0H310.5V26.0H400.0");
+        assert_eq!(drawn.dots.matches("h0").count(), 4);
     }
 
     #[test]

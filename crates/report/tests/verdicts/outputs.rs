@@ -1,9 +1,12 @@
 //! The outputs that show an answer, each read back as a person or a program reads it.
 
+use crate::openmetrics::check::read;
 use punctual_analyze::{summarize, views};
 use punctual_bundle::Bundle;
+use punctual_bundle::summary::VerdictWord;
 use punctual_report::export::{Format, KcidbOptions, export, write_kcidb};
 use punctual_report::html::{ReportInput, report};
+use punctual_report::openmetrics::Exposition;
 use punctual_report::terminal::{self, ShowOptions};
 use scraper::{Html, Selector};
 
@@ -21,6 +24,7 @@ pub struct Shown {
 pub enum Output {
     Terminal,
     Page,
+    Metrics,
     Format(Format),
 }
 
@@ -48,9 +52,10 @@ const fn answers(format: Format) -> bool {
 }
 
 impl Output {
-    pub const ALL: [Output; 7] = [
+    pub const ALL: [Output; 8] = [
         Output::Terminal,
         Output::Page,
+        Output::Metrics,
         Output::Format(Format::Junit),
         Output::Format(Format::Lava),
         Output::Format(Format::Kcidb),
@@ -73,6 +78,7 @@ pub fn shown(output: Output, bundle: &Bundle) -> Shown {
             let (is_well, text) = page(&[bundle]);
             Shown { is_well, word: None, text }
         }
+        Output::Metrics => metrics(bundle),
         Output::Format(format) => of_format(format, bundle),
     }
 }
@@ -99,6 +105,20 @@ fn terminal(bundle: &Bundle) -> Shown {
     Shown { is_well, word: None, text: title }
 }
 
+/// What a collector stores.
+fn metrics(bundle: &Bundle) -> Shown {
+    let mut exposition = Exposition::default();
+    let labels = [("experiment", "ways".to_owned())];
+    exposition.verdict(&labels, &summarize(bundle).verdict);
+    let text = exposition.finish();
+    let samples = read(&text).unwrap();
+    let held = samples["punctual_verdict"].iter().filter(|sample| sample.value == 1.0);
+    let held: Vec<&str> = held.map(|sample| sample.labels["verdict"].as_str()).collect();
+    assert_eq!(held.len(), 1, "{text}");
+    let word = VerdictWord::ALL.into_iter().map(VerdictWord::word).find(|word| held == [*word]);
+    Shown { is_well: samples["punctual_exit_code"][0].value == 0.0, word: Some(word), text }
+}
+
 /// The banner of a page about these bundles.
 pub fn page(bundles: &[&Bundle]) -> (bool, String) {
     let summaries: Vec<_> = bundles.iter().map(|bundle| summarize(bundle)).collect();
@@ -107,13 +127,19 @@ pub fn page(bundles: &[&Bundle]) -> (bool, String) {
         .zip(&summaries)
         .map(|(bundle, summary)| ReportInput::of(bundle, summary))
         .collect();
-    let page = Html::parse_document(&report(&inputs).unwrap());
+    is_well(&report(&inputs).unwrap())
+}
+
+/// Whether no banner of a page alarms; what they say.
+pub fn is_well(page: &str) -> (bool, String) {
+    let page = Html::parse_document(page);
     let banners = Selector::parse(".banner").unwrap();
-    let Some(banner) = page.select(&banners).next() else {
-        return (true, "no banner".to_owned());
-    };
-    let is_well = !banner.value().classes().any(|class| ["bad", "warn"].contains(&class));
-    (is_well, banner.text().collect::<Vec<_>>().join(" "))
+    let (mut is_well, mut said) = (true, Vec::new());
+    for banner in page.select(&banners) {
+        is_well &= !banner.value().classes().any(|class| ["bad", "warn"].contains(&class));
+        said.extend(banner.text());
+    }
+    (is_well, said.join(" "))
 }
 
 fn of_format(format: Format, bundle: &Bundle) -> Shown {

@@ -174,7 +174,7 @@ impl Attachment {
         let Some(file) = &mut self.options.metrics else { return };
         if now.is_none_or(|now| file.is_due(now)) {
             let program = &self.writer.manifest().experiment;
-            file.write(&metrics::text(program, &self.cycles));
+            file.write(&metrics::text(program, &self.cycles, None));
         }
     }
 
@@ -182,7 +182,7 @@ impl Attachment {
     fn finish(&mut self) {
         self.findings.extend(self.cycles.finish());
         self.write_metrics(None);
-        let metrics = self.options.metrics.take();
+        let metrics = self.options.metrics.as_ref();
         self.findings.extend(metrics.and_then(|file| file.finding(PHASE)));
         if let Some(flight) = self.flight.take() {
             self.cycles.explain(&flight, &mut self.watched);

@@ -1,11 +1,13 @@
 //! The end: figures, what was inferred, the bundle's last files, the exit code.
 
 use super::attachment::Attachment;
+use super::metrics;
 use crate::command::Command;
 use crate::cycles::Cycles;
 use crate::cycles::thread::Thread;
 use crate::end::{self, Ended, Measured};
 use crate::exit::Failure;
+use crate::metrics::MetricsFile;
 use punctual_analyze::PhaseView;
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{Outcome, PhaseMeta};
@@ -44,8 +46,10 @@ pub fn end(mut attachment: Attachment, outcome: Outcome) -> Finished {
     let ran = attachment.phase.duration.filter(|_| attachment.command.is_some());
     let none = attachment.cycles.nothing_found(ran);
     let command = attachment.command.take().and_then(Command::ended);
+    let file = attachment.options.metrics.take();
     let Attachment { mut writer, phase, cycles, findings, recorded, mut unwritten, .. } =
         attachment;
+    let program = writer.manifest().experiment.clone();
     let cost = cycles.cost();
     writer.set_command(command);
     unwritten.extend(cycles.unwritten());
@@ -58,6 +62,10 @@ pub fn end(mut attachment: Attachment, outcome: Outcome) -> Finished {
     let recorded = recorded.as_ref();
     let measured = Measured { phases: &views, found: &findings, recorded, unwritten };
     let Ended { summary, trouble, .. } = end::end(writer, outcome, measured);
+    let conclude = |mut file: MetricsFile| {
+        file.conclude(&metrics::text(&program, &cycles, Some(&summary.verdict))).err()
+    };
+    let trouble = trouble.or_else(|| file.and_then(conclude));
     let code = summary.verdict.exit_code(command);
     let described = cycles.threads().filter_map(Thread::describe);
     let described =

@@ -3,6 +3,7 @@
 use crate::cycles::Cycles;
 use crate::cycles::series::CycleSeries;
 use crate::cycles::thread::Thread;
+use punctual_bundle::Verdict;
 use punctual_core::cycle::SeriesKind;
 use punctual_core::{Account, MainPart, Nanos, SeriesData};
 use punctual_report::openmetrics::{Exposition, Label};
@@ -11,7 +12,7 @@ use punctual_report::openmetrics::{Exposition, Label};
 type Counter = (&'static str, &'static str, fn(&Thread) -> Option<u64>);
 
 /// All figures so far.
-pub fn text(program: &str, cycles: &Cycles) -> String {
+pub fn text(program: &str, cycles: &Cycles, verdict: Option<&Verdict>) -> String {
     let threads: Vec<&Thread> =
         cycles.threads().filter(|thread| thread.label().is_some()).collect();
     let labels = |thread: &Thread| -> Vec<Label<'static>> {
@@ -73,6 +74,9 @@ pub fn text(program: &str, cycles: &Cycles) -> String {
     all.counters("punctual_records_lost", help, &of_all(cycles.lost()));
     let help = "Events that the kernel did not show to the BPF programs.";
     all.counters("punctual_events_unseen", help, &of_all(cycles.unseen()));
+    if let Some(verdict) = verdict {
+        all.verdict(&[("program", program.to_owned())], verdict);
+    }
     all.finish()
 }
 

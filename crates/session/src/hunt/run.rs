@@ -9,6 +9,7 @@ use super::require::Require;
 use super::search::{Search, Trials};
 use super::space::{Choice, Input, LIVES_MS, Space};
 use super::spec::Spec;
+use super::standing::Standing;
 use super::stressors;
 use super::trials::Runner;
 use crate::exit::Failure;
@@ -18,7 +19,7 @@ use punctual_bundle::Member;
 use punctual_bundle::hunt::{Against, HuntDocument, Least, TrialState};
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// What is searched, in the search's directory.
 pub const SPEC: &str = "hunt.toml";
@@ -108,10 +109,12 @@ pub fn run(
     let mut search = Search::new(&space, spec.seed, spec.strategy);
     let began = Instant::now();
     runner.until = Some(began + budget * SEARCHED / 4);
+    runner.messages = messages;
+    runner.standing = Some(Standing::new(began, budget, spec.trials));
     let most = spec.trials.unwrap_or(usize::MAX);
     let most_searched = most / 4 * SEARCHED as usize + most % 4;
     while search.tried.len() < most_searched && search.step(&mut runner)? {
-        progress(messages, &search, began.elapsed());
+        progress(messages, &search, &mut runner);
     }
     runner.until = Some(began + budget);
     let mut minimised = Minimised::new();
@@ -130,7 +133,7 @@ pub fn run(
         if let Some(least) = minimise(&mut search, &key, &mut runner)? {
             minimised.insert(key, least);
             if search.tried.len() > before {
-                progress(messages, &search, began.elapsed());
+                progress(messages, &search, &mut runner);
             }
         }
     }
@@ -150,6 +153,7 @@ pub fn run(
         messages.progress(&format!("{} s: on {kernel}", began.elapsed().as_secs()));
         let directory = place.join(format!("against-{}", safe(kernel)));
         let mut other = Runner::new(spec, kernel, &space, &directory, &interrupts, parallel)?;
+        other.messages = messages;
         let compared = against(kernel, &search, &minimised, &mut other)?;
         runner.interrupted |= other.interrupted;
         if !other.interrupted {
@@ -190,24 +194,10 @@ pub fn safe(text: &str) -> String {
 }
 
 /// A line for each batch.
-fn progress(messages: Listener, search: &Search, elapsed: Duration) {
-    let ranked = search.archive.ranked();
-    let longest = ranked.first().map_or_else(String::new, |((_, function), length, _)| {
-        let function = if function.is_empty() { "a sample" } else { function };
-        format!(
-            ", longest {} instructions: {}",
-            punctual_report::format::count(*length),
-            punctual_report::format::plain(function)
-        )
-    });
-    let failed = search.tried.iter().filter(|tried| tried.shown.failure.is_some()).count();
-    let failed = if failed == 0 { String::new() } else { format!(", {failed} failed") };
-    messages.progress(&format!(
-        "{} s: {} trials{failed}, {} causes{longest}",
-        elapsed.as_secs(),
-        search.tried.len(),
-        ranked.len(),
-    ));
+fn progress(messages: Listener, search: &Search, runner: &mut Runner) {
+    let Some(standing) = &mut runner.standing else { return };
+    standing.take(search);
+    messages.progress(&standing.line(Instant::now()));
 }
 
 /// The experiment of each cause and failure, under a name that says which it is.
@@ -237,12 +227,12 @@ fn write_found(
             None => continue,
         };
         let (_, text) = runner.experiment(input)?;
-        fs::write(found.join(name), text).map_err(cannot)?;
+        replace(&found, &name, text.as_bytes())?;
     }
     for (place, failure) in document.failures.iter_mut().enumerate() {
         let name = format!("failed-{:02}-{}.toml", place + 1, failure.what);
         let (_, text) = runner.experiment(&search.tried[failure.trial as usize - 1].input)?;
-        fs::write(found.join(&name), text).map_err(cannot)?;
+        replace(&found, &name, text.as_bytes())?;
         failure.file = Some(format!("{FOUND}/{name}"));
     }
     Ok(())

@@ -6,14 +6,16 @@ use super::experiment;
 use super::search::Trials;
 use super::space::{Input, Space};
 use super::spec::Spec;
+use super::standing::Standing;
 use crate::exit::Failure;
 use crate::interrupts::Interrupts;
 use crate::labs::attempt::Done;
 use crate::labs::directory::Directory;
 use crate::labs::jobs::{Job, Planned};
+use crate::labs::progress::Whole;
 use crate::labs::request::Overrides;
 use crate::labs::schedule;
-use crate::messages::Silent;
+use crate::messages::{Listener, Silent};
 use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
 use punctual_bundle::{Bundle, Member};
 use punctual_plan::lab::{Cell, Lab};
@@ -37,6 +39,10 @@ pub struct Runner<'a> {
     interrupts: &'a Interrupts,
     parallel: Option<usize>,
     failures: BTreeMap<String, String>,
+    /// Who sees how far it is.
+    pub messages: Listener,
+    /// How far the search is that these trials are of.
+    pub standing: Option<Standing>,
     /// When no more trials are started.
     pub until: Option<Instant>,
     /// Whether the user ended it.
@@ -70,6 +76,8 @@ impl<'a> Runner<'a> {
             interrupts,
             parallel,
             failures,
+            messages: &Silent,
+            standing: None,
             until: None,
             interrupted: false,
             started: 0,
@@ -129,7 +137,10 @@ impl Trials for Runner<'_> {
         if before > 0 && planned.budget == Some(Duration::ZERO) {
             return Ok(None);
         }
-        let ran = schedule::run(&planned, &left, &self.directory, self.interrupts, &Silent)?;
+        let whole = self.standing.as_ref().map(|standing| || standing.line(Instant::now()));
+        let whole = whole.as_ref().map(|whole| whole as Whole<'_>);
+        let ran =
+            schedule::run(&planned, &left, &self.directory, self.interrupts, self.messages, whole)?;
         self.started += before;
         self.interrupted |= ran.interrupted;
         let mut by_cell: Vec<Option<Shown>> = vec![None; batch.len()];

@@ -1,14 +1,18 @@
 //! How far a lab is: a line that changes on a terminal, a line for each run on a pipe.
 
 use super::attempt::nanos;
-use crate::messages::Listener;
+use crate::messages::Messages;
 use punctual_core::Nanos;
 use punctual_report::format::{clipped, counted, duration, roughly};
 use std::time::Duration;
 
+/// What these runs are a part of, as it is now: it stands before how far they are.
+pub type Whole<'a> = &'a dyn Fn() -> String;
+
 /// Shows it.
-pub struct Progress {
-    messages: Listener,
+pub struct Progress<'a> {
+    messages: &'a dyn Messages,
+    whole: Option<Whole<'a>>,
     total: usize,
     /// Runs that are over, those that were there already among them.
     over: usize,
@@ -16,11 +20,17 @@ pub struct Progress {
     shown: String,
 }
 
-impl Progress {
-    /// Of so many runs, some of which are over already.
-    pub fn new(total: usize, over: usize, messages: Listener) -> Progress {
-        let progress = Progress { messages, total, over, failed: 0, shown: String::new() };
-        if over > 0 {
+impl<'a> Progress<'a> {
+    /// Of so many runs, some of which are over already. Runs that are a part of something else are
+    /// not listed one by one.
+    pub fn new(
+        total: usize,
+        over: usize,
+        messages: &'a dyn Messages,
+        whole: Option<Whole<'a>>,
+    ) -> Progress<'a> {
+        let progress = Progress { messages, whole, total, over, failed: 0, shown: String::new() };
+        if over > 0 && whole.is_none() {
             progress.say(&format!("already done: {over} of {}", counted(total as u64, "run")));
         }
         progress
@@ -36,7 +46,8 @@ impl Progress {
             Some(why) => format!("{name}  FAILED after {took}: {why}  {}", self.standing(left)),
         };
         // On a terminal the changing line says what goes well.
-        if failure.is_some() || self.messages.line_width().is_none() {
+        let is_listed = failure.is_some() || self.messages.line_width().is_none();
+        if is_listed && self.whole.is_none() {
             self.say(&line);
         }
     }
@@ -46,7 +57,11 @@ impl Progress {
         let Some(width) = self.messages.line_width() else { return };
         let failed =
             if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
-        let line = format!("{}{failed}  running: {}", self.standing(left), running.join(", "));
+        let standing = format!("{}{failed}", self.standing(left));
+        let line = match self.whole {
+            Some(whole) => format!("{}  {standing}", whole()),
+            None => format!("{standing}  running: {}", running.join(", ")),
+        };
         let line = clipped(&line, width.max(20) - 1, false);
         if line != self.shown {
             self.messages.replace_line(&line);

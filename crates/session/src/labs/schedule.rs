@@ -6,10 +6,10 @@ use super::directory::Directory;
 use super::hosts::{Hosts, Next};
 use super::jobs::{Job, Planned};
 use super::lane::Lane;
-use super::progress::Progress;
+use super::progress::{Progress, Whole};
 use crate::exit::Failure;
 use crate::interrupts::Interrupts;
-use crate::messages::Listener;
+use crate::messages::Messages;
 use punctual_core::Nanos;
 use punctual_sys::attributes::affinity;
 use std::process::ExitStatus;
@@ -25,7 +25,7 @@ struct Running {
     host: Option<usize>,
 }
 
-/// Runs all jobs without a finished bundle.
+/// Runs all jobs without a finished bundle. `whole` is what they are a part of, if anything.
 ///
 /// # Errors
 /// The directory cannot be written. A run that fails is no error.
@@ -34,7 +34,8 @@ pub fn run(
     jobs: &[Job],
     directory: &Directory,
     interrupts: &Interrupts,
-    messages: Listener,
+    messages: &dyn Messages,
+    whole: Option<Whole<'_>>,
 ) -> Result<Ran, Failure> {
     let inputs: Vec<String> = jobs.iter().map(|job| directory.inputs(planned, job)).collect();
     let finished =
@@ -49,7 +50,7 @@ pub fn run(
         jobs,
         directory,
         cpus: affinity(0).map(|cpus| cpus.iter().collect()).unwrap_or_default(),
-        progress: Progress::new(jobs.len(), there, messages),
+        progress: Progress::new(jobs.len(), there, messages, whole),
         hosts: Hosts::of(planned.engine.as_ref()),
         pending: (0..jobs.len()).filter(|k| matches!(done[*k], Done::Waiting)).collect(),
         running: Vec::new(),
@@ -68,7 +69,7 @@ struct Scheduler<'a> {
     directory: &'a Directory,
     cpus: Vec<usize>,
     hosts: Hosts,
-    progress: Progress,
+    progress: Progress<'a>,
     pending: Vec<usize>,
     running: Vec<Running>,
     done: Vec<Done>,

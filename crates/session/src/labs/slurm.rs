@@ -66,7 +66,7 @@ pub fn run(
     };
     lab.look(&mut |_, _, _| {});
     let there = jobs.len() - lab.missing().len();
-    let mut progress = Progress::new(jobs.len(), there, messages);
+    let mut progress = Progress::new(jobs.len(), there, messages, None);
     let ended = lab.all(&mut progress, interrupts);
     progress.end();
     let interrupted = ended?;

@@ -1,5 +1,6 @@
 //! The end of a run.
 
+use super::metrics::SharedMetrics;
 use super::phase_run::{PhaseRun, views};
 use super::state::Run;
 use crate::end::{self, Ended, Measured};
@@ -41,6 +42,10 @@ pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome) -> FinishedRun {
     let unwritten = run.unwritten;
     let measured = Measured { phases: &phase_views, found, recorded: recorded.as_ref(), unwritten };
     let Ended { summary, exit, trouble } = end::end(writer, outcome, measured);
+    let conclude = |metrics: SharedMetrics| {
+        metrics.borrow_mut().conclude(&phase_views, &summary.verdict).err()
+    };
+    let trouble = trouble.or_else(|| run.metrics.and_then(conclude));
     drop(phase_views);
     FinishedRun { summary, phases, directory, exit, trouble }
 }

@@ -5,25 +5,40 @@ use super::phase_run::{PhaseRun, views};
 use crate::exit::Failure;
 use crate::metrics::MetricsFile;
 use punctual_analyze::PhaseView;
+use punctual_bundle::Verdict;
 use punctual_core::{Finding, MainPart, Nanos, SeriesData};
 use punctual_report::openmetrics::{Exposition, Label};
 use punctual_sys::clock;
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// The file, and the name of the experiment.
 pub struct RunMetrics(pub MetricsFile, pub String);
 
-impl Companion for RunMetrics {
+/// The end of a run writes into the file too: the verdict.
+pub type SharedMetrics = Rc<RefCell<RunMetrics>>;
+
+impl RunMetrics {
+    /// Writes the last figures with the verdict on them.
+    pub fn conclude(&mut self, phases: &[PhaseView<'_>], verdict: &Verdict) -> Result<(), Failure> {
+        self.0.conclude(&text(&self.1, phases, Some(verdict)))
+    }
+}
+
+impl Companion for SharedMetrics {
     fn tick(&mut self, phase: &mut PhaseRun) {
-        if self.0.is_due(clock::monotonic()) {
-            self.0.write(&text(&self.1, &[phase.view()]));
+        let RunMetrics(file, experiment) = &mut *self.borrow_mut();
+        if file.is_due(clock::monotonic()) {
+            file.write(&text(experiment, &[phase.view()], None));
         }
     }
 
-    fn finish(mut self: Box<Self>, phases: &[PhaseRun]) -> Result<Vec<Finding>, Failure> {
+    fn finish(self: Box<Self>, phases: &[PhaseRun]) -> Result<Vec<Finding>, Failure> {
+        let RunMetrics(file, experiment) = &mut *self.borrow_mut();
         if !phases.is_empty() {
-            self.0.write(&text(&self.1, &views(phases)));
+            file.write(&text(experiment, &views(phases), None));
         }
-        Ok(self.0.finding("run").into_iter().collect())
+        Ok(file.finding("run").into_iter().collect())
     }
 }
 
@@ -31,7 +46,7 @@ impl Companion for RunMetrics {
 type Counter = (&'static str, &'static str, fn(&SeriesData) -> u64);
 
 /// All figures of these phases so far.
-fn text(experiment: &str, phases: &[PhaseView<'_>]) -> String {
+fn text(experiment: &str, phases: &[PhaseView<'_>], verdict: Option<&Verdict>) -> String {
     let (mut series, mut causes) = (Vec::new(), Vec::new());
     for phase in phases {
         for view in &phase.series {
@@ -67,5 +82,8 @@ fn text(experiment: &str, phases: &[PhaseView<'_>]) -> String {
         text.counters(name, help, &values.collect::<Vec<_>>());
     }
     text.time_counters("punctual_latency_cause_seconds", "Latencies by cause.", &causes);
+    if let Some(verdict) = verdict {
+        text.verdict(&[("experiment", experiment.to_owned())], verdict);
+    }
     text.finish()
 }

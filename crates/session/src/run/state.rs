@@ -1,6 +1,7 @@
 //! What a run holds from its first step to its last.
 
 use super::companion::Companion;
+use super::metrics::SharedMetrics;
 use super::partition;
 use crate::interrupts::Interrupts;
 use punctual_bundle::BundleWriter;
@@ -27,6 +28,8 @@ pub struct Run<'a> {
     pub preparation: Option<Preparation>,
     /// What goes on beside measuring.
     pub companions: Vec<Box<dyn Companion>>,
+    /// Where the figures are written to, and at the end the verdict.
+    pub metrics: Option<SharedMetrics>,
     /// What the user asked for by signals.
     pub interrupts: Interrupts,
 }

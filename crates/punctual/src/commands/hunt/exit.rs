@@ -1,13 +1,6 @@
 //! The exit codes of a search.
 
 use crate::exit::{Ending, Exit, Failure};
-use punctual_bundle::hunt::Required;
-use punctual_bundle::summary::VerdictWord;
-
-/// The exit code that the requirements mean.
-pub fn verdict(required: &[Required]) -> Exit {
-    Exit::of_word(VerdictWord::gravest(required.iter().map(|required| required.verdict)))
-}
 
 /// What `git bisect run` understands (git-bisect(1)): 1 bad, 125 cannot be tested, 128 stop.
 pub fn for_bisect(ended: Ending) -> Ending {

@@ -1,6 +1,5 @@
 //! `punctual hunt report`: what a search found, once more.
 
-use super::exit::verdict;
 use crate::commands::bundle::show_options;
 use crate::exit::{Ending, Failure};
 use crate::output;
@@ -36,15 +35,7 @@ pub fn run(args: Args) -> Ending {
     if !html::BUILT {
         return Err(Failure::refused(html::WITHOUT_PAGES));
     }
-    let member = Member::root(&args.directory).join(DOCUMENT);
-    let document: HuntDocument = member.read_json().map_err(Failure::refused)?;
-    if document.schema != HUNT_SCHEMA {
-        return Err(Failure::refused(format!(
-            "{} is of another version ({}): run the search again",
-            shown(member.path()),
-            document.schema
-        )));
-    }
+    let document = read(&args.directory)?;
     let page = write(&document, &args.directory, args.output.as_deref())?;
     if let Some(file) = &args.junit {
         write_junit(&document, file)?;
@@ -56,7 +47,24 @@ pub fn run(args: Args) -> Ending {
         output::print(&terminal::hunt(&document, &directory, &show_options()))?;
         output::print(&format!("\nreport  {}\n", shown(&page)))?;
     }
-    Ok(verdict(&document.required))
+    Ok(document.exit())
+}
+
+/// What a search found, in its directory.
+///
+/// # Errors
+/// It cannot be read, or is of another version.
+pub fn read(directory: &Path) -> Result<HuntDocument, Failure> {
+    let member = Member::root(directory).join(DOCUMENT);
+    let document: HuntDocument = member.read_json().map_err(Failure::refused)?;
+    match document.schema == HUNT_SCHEMA {
+        true => Ok(document),
+        false => Err(Failure::refused(format!(
+            "{} is of another version ({}): run the search again",
+            shown(member.path()),
+            document.schema
+        ))),
+    }
 }
 
 /// Writes the page; its path.

@@ -1,6 +1,5 @@
 //! `punctual lab report`: the results of a lab as one page.
 
-use super::exit;
 use crate::commands::bundle::show_options;
 use crate::commands::stored::{Stored, StoredRun};
 use crate::exit::{Ending, Failure};
@@ -8,6 +7,7 @@ use crate::output;
 use punctual_analyze::lab::{StoredCell, of_runs, pool, requiring};
 use punctual_bundle::lab::{self, CellDocument, LabDocument};
 use punctual_bundle::{Bundle, Member};
+use punctual_report::html::HtmlError;
 use punctual_report::{export, html, terminal};
 use punctual_session::messages::shown;
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ pub fn run(args: Args) -> Ending {
         ))?;
         output::print(&format!("\nreport  {}\n", shown(&page)))?;
     }
-    Ok(exit::of(&document))
+    Ok(document.exit())
 }
 
 fn stored_cell(run: &StoredRun) -> Option<StoredCell<'_>> {
@@ -106,11 +106,18 @@ pub fn write(
     directory: &Path,
     file: Option<&Path>,
 ) -> Result<PathBuf, Failure> {
+    let page = page(document, directory).map_err(Failure::failed)?;
+    output::write_page(file, &Member::root(directory).join("report.html"), &page)
+}
+
+/// The page.
+///
+/// # Errors
+/// A template does not fit its data.
+pub fn page(document: &LabDocument, directory: &Path) -> Result<String, HtmlError> {
     let pooled: Vec<Option<Bundle>> =
         document.cells.iter().map(|cell| pooled(document, cell, directory)).collect();
-    let page =
-        html::lab(document, &pooled, &directory.display().to_string()).map_err(Failure::failed)?;
-    output::write_page(file, &Member::root(directory).join("report.html"), &page)
+    html::lab(document, &pooled, &directory.display().to_string())
 }
 
 /// Writes the verdicts.

@@ -1,6 +1,6 @@
 //! `punctual lab run`: every cell of a lab file.
 
-use super::{exit, report};
+use super::report;
 use crate::commands::bundle::show_options;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
@@ -146,7 +146,7 @@ pub fn run(args: Args) -> Ending {
         Some(Engine::Slurm) => slurm::run(&planned, &jobs, &directory, &interrupts, messages)?,
         Some(Engine::Ssh(_)) | None => {
             directory.clean(&planned);
-            schedule::run(&planned, &jobs, &directory, &interrupts, messages)?
+            schedule::run(&planned, &jobs, &directory, &interrupts, messages, None)?
         }
     };
     let document = collect::document(&planned, &jobs, &ran, &directory)?;
@@ -170,7 +170,7 @@ pub fn run(args: Args) -> Ending {
     if ran.interrupted {
         return Err(Failure::failed("interrupted: run the same command again to continue"));
     }
-    Ok(exit::of(&document))
+    Ok(document.exit())
 }
 
 /// The cells, and how long all of it takes.

@@ -1,0 +1,133 @@
+//! What is no bundle and can be shown like one: a lab, a search, a tuning, a comparison.
+
+use super::bundle::show_options;
+use super::{hunt, lab};
+use crate::exit::Failure;
+use crate::output;
+use punctual_bundle::Member;
+use punctual_bundle::comparison::{self, Comparison};
+use punctual_bundle::hunt::HuntDocument;
+use punctual_bundle::lab::{FILE as LAB, LabDocument};
+use punctual_bundle::tune::TuningDocument;
+use punctual_report::{html, terminal};
+use punctual_session::hunt::run::DOCUMENT as HUNT;
+use punctual_session::messages::shown;
+use punctual_session::tune::directory::DOCUMENT as TUNING;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// What was found, with its place.
+pub struct Document {
+    place: PathBuf,
+    content: Content,
+}
+
+enum Content {
+    Lab(LabDocument),
+    Search(HuntDocument),
+    Tuning(TuningDocument),
+    Comparison(Box<Comparison>),
+}
+
+/// The document at this place; `None` where there is none of these.
+///
+/// # Errors
+/// It is there, and cannot be read.
+pub fn at(place: &Path) -> Result<Option<Document>, Failure> {
+    let has = |name: &str| Member::root(place).join(name).exists();
+    let content = if has(LAB) {
+        Content::Lab(punctual_bundle::lab::read(place).map_err(Failure::refused)?)
+    } else if has(HUNT) {
+        Content::Search(hunt::report::read(place)?)
+    } else if has(TUNING) {
+        Content::Tuning(punctual_session::tune::directory::found(place)?)
+    } else if let Some(comparison) = compared(place)? {
+        Content::Comparison(Box::new(comparison))
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(Document { place: place.to_owned(), content }))
+}
+
+/// The comparison that `compare --json` wrote to this file.
+fn compared(file: &Path) -> Result<Option<Comparison>, Failure> {
+    // JSON begins with a brace, which no other file that is shown does. A pipe stays unread.
+    let mut first = [0];
+    let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
+    let begun =
+        is_file && File::open(file).is_ok_and(|mut file| file.read_exact(&mut first).is_ok());
+    if !begun || first != *b"{" {
+        return Ok(None);
+    }
+    let read: serde_json::Value = beside(file).read_json().map_err(Failure::refused)?;
+    match read["schema"].as_str() {
+        Some(comparison::SCHEMA) => serde_json::from_value(read)
+            .map(Some)
+            .map_err(|why| Failure::refused(format!("{} is not a comparison: {why}", shown(file)))),
+        _ => Ok(None),
+    }
+}
+
+/// A file as a member of its directory.
+fn beside(file: &Path) -> Member {
+    let directory = file.parent().filter(|path| !path.as_os_str().is_empty());
+    let name = file.file_name().unwrap_or_default();
+    Member::root(directory.unwrap_or(Path::new("."))).join(name)
+}
+
+impl Document {
+    /// What it is called.
+    pub fn kind(&self) -> &'static str {
+        match self.content {
+            Content::Lab(_) => "a lab",
+            Content::Search(_) => "a search",
+            Content::Tuning(_) => "a tuning",
+            Content::Comparison(_) => "a comparison",
+        }
+    }
+
+    /// Prints it: as tables, or as its JSON.
+    ///
+    /// # Errors
+    /// It cannot be printed.
+    pub fn print(&self, json: bool) -> Result<(), Failure> {
+        let options = &show_options();
+        let place = self.place.display().to_string();
+        match (&self.content, json) {
+            (Content::Lab(lab), true) => output::print_json(lab),
+            (Content::Lab(lab), false) => output::print(&terminal::lab(lab, &place, options)),
+            (Content::Search(search), true) => output::print_json(search),
+            (Content::Search(search), false) => {
+                output::print(&terminal::hunt(search, &place, options))
+            }
+            (Content::Tuning(tuning), true) => output::print_json(tuning),
+            (Content::Tuning(tuning), false) => {
+                output::print(&terminal::tune(tuning, &place, options))
+            }
+            (Content::Comparison(comparison), true) => output::print_json(comparison),
+            (Content::Comparison(comparison), false) => {
+                output::print(&terminal::comparison(comparison, options))
+            }
+        }
+    }
+
+    /// Its page, and where that belongs.
+    ///
+    /// # Errors
+    /// A template does not fit its data.
+    pub fn page(&self) -> Result<(String, Member), Failure> {
+        let place = self.place.display().to_string();
+        let page = match &self.content {
+            Content::Lab(lab) => lab::report::page(lab, &self.place),
+            Content::Search(search) => html::hunt(search, &place),
+            Content::Tuning(tuning) => html::tune(tuning, &place),
+            Content::Comparison(comparison) => html::comparison(comparison),
+        };
+        let file = match self.content {
+            Content::Comparison(_) => beside(&self.place).with_extension("html"),
+            _ => Member::root(&self.place).join("report.html"),
+        };
+        Ok((page.map_err(Failure::failed)?, file))
+    }
+}

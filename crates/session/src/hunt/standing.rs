@@ -1,0 +1,96 @@
+//! How far a search is, in a line: it changes each second on a terminal, and stands once for each
+//! batch elsewhere.
+
+use super::search::Search;
+use punctual_core::Nanos;
+use punctual_report::format::{count, counted, plain, roughly};
+use std::time::{Duration, Instant};
+
+/// How far a search is.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    began: Instant,
+    /// When the budget is used up.
+    until: Instant,
+    /// How many trials there are at most.
+    most: Option<usize>,
+    tried: usize,
+    failed: usize,
+    causes: usize,
+    /// The longest cause: its function, and its instructions.
+    longest: Option<(String, u64)>,
+}
+
+impl Standing {
+    /// At the beginning.
+    pub fn new(began: Instant, budget: Duration, most: Option<usize>) -> Standing {
+        let until = began + budget;
+        Standing { began, until, most, tried: 0, failed: 0, causes: 0, longest: None }
+    }
+
+    /// After a batch.
+    pub fn take(&mut self, search: &Search) {
+        let ranked = search.archive.ranked();
+        self.tried = search.tried.len();
+        self.failed = search.tried.iter().filter(|tried| tried.shown.failure.is_some()).count();
+        self.causes = ranked.len();
+        self.longest = ranked.first().map(|((_, function), length, _)| {
+            let function = if function.is_empty() { "a sample" } else { function };
+            (plain(function), *length)
+        });
+    }
+
+    /// As it is now: `8 of 48 trials, about 4 min 10 s left, 12 causes, longest 4,033,607
+    /// instructions: free_pcppages_bulk`.
+    pub fn line(&self, now: Instant) -> String {
+        let trials = match self.most {
+            Some(most) => format!("{} of {}", self.tried, counted(most as u64, "trial")),
+            None => counted(self.tried as u64, "trial"),
+        };
+        let left = Nanos(i64::try_from(self.left(now).as_nanos()).unwrap_or(i64::MAX));
+        let left = Nanos(left.ns() / Nanos::SECOND.ns() * Nanos::SECOND.ns());
+        let failed = match self.failed {
+            0 => String::new(),
+            failed => format!(", {} failed", count(failed as u64)),
+        };
+        let longest = self.longest.as_ref().map_or_else(String::new, |(function, length)| {
+            format!(", longest {} instructions: {function}", count(*length))
+        });
+        format!(
+            "{trials}{failed}, about {} left, {}{longest}",
+            roughly(left),
+            counted(self.causes as u64, "cause"),
+        )
+    }
+
+    /// What the budget leaves; less where the trials end before.
+    fn left(&self, now: Instant) -> Duration {
+        let budget = self.until.saturating_duration_since(now);
+        let Some(most) = self.most.filter(|_| self.tried > 0) else { return budget };
+        let one = now.saturating_duration_since(self.began) / self.tried as u32;
+        budget.min(one.saturating_mul(most.saturating_sub(self.tried) as u32))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_of_the_budget_or_of_the_trials() {
+        let began = Instant::now();
+        let at = |seconds| began + Duration::from_secs(seconds);
+        let mut standing = Standing::new(began, Duration::from_secs(600), None);
+        assert_eq!(standing.line(began), "0 trials, about 10 min 00 s left, 0 causes");
+        standing = Standing { most: Some(48), ..standing };
+        assert_eq!(standing.line(at(30)), "0 of 48 trials, about 9 min 30 s left, 0 causes");
+        standing = Standing { tried: 8, failed: 1, causes: 1, ..standing };
+        standing.longest = Some(("f".to_owned(), 4_033_607));
+        assert_eq!(
+            standing.line(at(40)),
+            "8 of 48 trials, 1 failed, about 3 min 20 s left, 1 cause, longest 4,033,607 \
+             instructions: f"
+        );
+        assert!(standing.line(at(700)).contains("about 0 s left"));
+    }
+}
