@@ -6,6 +6,9 @@
 //! come too fast for that; the controller thread takes them into statistics with a
 //! [`collect::Collector`].
 
+mod atomic {
+    pub use std::sync::atomic::{AtomicU64, Ordering, fence};
+}
 pub mod binned_counter;
 pub mod collect;
 pub mod load;

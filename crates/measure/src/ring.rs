@@ -5,9 +5,10 @@
 //! CPU (16) packed into one. When the ring is full the new sample is dropped and the sequence
 //! number goes on, so that the reader counts exactly what was lost.
 
+// Through the crate, so that crates/measure/model can put a model of memory in its place.
+use crate::atomic::{AtomicU64, Ordering, fence};
 use crate::marker;
 use punctual_core::{ClockNs, Sample};
-use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const WORDS: usize = 3;
