@@ -21,7 +21,7 @@ mod required;
 pub mod scenarios;
 pub mod simulated;
 
-pub use candidate::{Candidate, Risk, When};
+pub use candidate::{Candidate, Risk};
 pub use design::Design;
 pub use figure::Figure;
 pub use machine::{Machine, conduct};

@@ -2,7 +2,7 @@
 
 use super::scan::{Scored, above, news_of};
 use super::{FALSE_ALARMS, Figure, LEAST, ORDERS, SEED, WITHIN};
-use crate::stats::Random;
+use crate::stats::{Random, median_of_sorted};
 use crate::stats::probability::{normal, normal_upper};
 
 /// How far a new level is from the one before, with its 95 % interval.
@@ -46,20 +46,13 @@ pub fn between(before: &[f64], now: &[f64], is_time: bool) -> Shift {
     let last = pairs.len().saturating_sub(1);
     let end = |place: usize| pairs.get(place.min(last)).copied().unwrap_or(f64::NAN);
     let interval = [end(least), end(last - least.min(last))];
-    Shift { before: median(before), now: median(now), by: median_of_sorted(&pairs), interval }
+    Shift { before: median(before), now: median(now), by: median_of_sorted(&pairs).unwrap_or(f64::NAN), interval }
 }
 
 fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    median_of_sorted(&sorted)
-}
-
-fn median_of_sorted(sorted: &[f64]) -> f64 {
-    match sorted.len() {
-        0 => f64::NAN,
-        n => (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0,
-    }
+    median_of_sorted(&sorted).unwrap_or(f64::NAN)
 }
 
 /// The chance of scores as high as those of `now` where both are of one level.

@@ -2,7 +2,7 @@
 
 use super::scan::{division, refined};
 use super::{FALSE_ALARMS, Figure, SEED};
-use crate::stats::Random;
+use crate::stats::{Random, median_of_sorted};
 use std::ops::Range;
 
 /// Runs between two changes of one figure.
@@ -72,7 +72,5 @@ fn shuffle(values: &mut [Option<f64>], random: &mut Random) {
 fn level(figure: &Figure, runs: Range<usize>) -> Level {
     let mut known: Vec<f64> = figure.values[runs.clone()].iter().copied().flatten().collect();
     known.sort_by(f64::total_cmp);
-    let middle =
-        (!known.is_empty()).then(|| (known[(known.len() - 1) / 2] + known[known.len() / 2]) / 2.0);
-    Level { runs, median: middle }
+    Level { runs, median: median_of_sorted(&known) }
 }

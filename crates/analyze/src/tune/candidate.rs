@@ -24,15 +24,6 @@ impl Risk {
     }
 }
 
-/// When a setting can be changed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum When {
-    /// While the system runs.
-    RunTime,
-    /// Only by a boot parameter.
-    Boot,
-}
-
 /// A setting with the value that is tried against the one that the machine has.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Candidate {
@@ -50,8 +41,6 @@ pub struct Candidate {
     pub excludes: Vec<usize>,
     /// Others, by their places, without which it does nothing.
     pub requires: Vec<usize>,
-    /// When it can be changed.
-    pub when: When,
     /// Whether it is tried only where `--only` names it.
     pub only_named: bool,
 }
@@ -67,7 +56,6 @@ impl Candidate {
             wash_out: Nanos::ZERO,
             excludes: Vec::new(),
             requires: Vec::new(),
-            when: When::RunTime,
             only_named: false,
         }
     }

@@ -1,13 +1,12 @@
 //! The directory of a tuning: what was asked, each block with its figure, and what was found. A
 //! tuning that was killed goes on from it as if it had not been.
 
-use super::offer::LeftOut;
 use super::setting::Setting;
 use crate::exit::Failure;
 use crate::messages::shown;
 use punctual_analyze::tune::{Block, Options, Request, Step, Tuning};
 use punctual_bundle::Member;
-use punctual_bundle::tune::{BlockRecord, SCHEMA, TuningDocument};
+use punctual_bundle::tune::{BlockRecord, NotTried, SCHEMA, TuningDocument};
 use punctual_core::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -49,7 +48,7 @@ pub struct Spec {
     /// The settings that are tried.
     pub settings: Vec<Setting>,
     /// Those that are not.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<NotTried>,
 }
 
 impl Spec {

@@ -3,6 +3,7 @@
 
 use super::setting::{OF_ISOLATE, Setting, traits};
 use crate::exit::Failure;
+use punctual_bundle::tune::NotTried;
 use punctual_core::CpuSet;
 use punctual_core::words::{nearest, suggestion};
 use punctual_host::check::{self, Context, RuleResult, Verdict};
@@ -13,22 +14,13 @@ use punctual_host::journal::record::Write;
 use punctual_host::journal::value::{meaning, same};
 use serde::{Deserialize, Serialize};
 
-/// Something that is not tried.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct LeftOut {
-    /// Its name.
-    pub name: String,
-    /// Why.
-    pub why: String,
-}
-
 /// All that could be tried, and what not.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Offer {
     /// The settings.
     pub settings: Vec<Setting>,
     /// What is left out, and why.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<NotTried>,
 }
 
 /// Which of them are wanted.
@@ -84,7 +76,7 @@ fn of_rule(files: &dyn Files, result: RuleResult) -> Setting {
 
 impl Offer {
     fn leave_out(&mut self, name: &str, why: String) {
-        self.left_out.push(LeftOut { name: name.to_owned(), why });
+        self.left_out.push(NotTried { name: name.to_owned(), why });
     }
 
     /// Adds a setting; one that does the same as another is that one. CPUs that share a clock share

@@ -3,7 +3,6 @@
 use super::blocks::{Blocks, Measured, Runs};
 use super::changes::{Changes, differences, refusal, snapshot};
 use super::directory::{Directory, Spec};
-use super::offer::LeftOut;
 use super::setting::Setting;
 use crate::exit::Failure;
 use crate::interrupts::Interrupts;
@@ -97,7 +96,7 @@ pub fn tried_once(changes: &Changes, mut spec: Spec) -> Result<Spec, Failure> {
             true => {
                 let why = refused.into_iter().next();
                 let why = why.unwrap_or_else(|| "it changes nothing".to_owned());
-                spec.left_out.push(LeftOut { name: setting.name, why });
+                spec.left_out.push(NotTried { name: setting.name, why });
             }
         }
     }
@@ -183,13 +182,12 @@ pub fn tune(
 
 fn document(spec: &Spec, tuning: &Tuning, blocks: &[BlockRecord]) -> TuningDocument {
     let found = tuning.outcome(&spec.figure);
-    let not_tried = |left: &LeftOut| NotTried { name: left.name.clone(), why: left.why.clone() };
     let require = spec.require.as_ref().and_then(|text| text.parse().ok());
     let is_recommended = !found.recommended.is_empty();
     TuningDocument {
         experiment: spec.experiment.clone(),
         kernel: spec.kernel.clone(),
-        not_tried: spec.left_out.iter().map(not_tried).collect(),
+        not_tried: spec.left_out.clone(),
         required: require.map(|require| required(&require, blocks, is_recommended)),
         ..found
     }

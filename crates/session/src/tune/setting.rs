@@ -1,6 +1,6 @@
 //! A setting that can be tried, and what is known of it beside its writes.
 
-use punctual_analyze::tune::{Candidate, Risk, When};
+use punctual_analyze::tune::{Candidate, Risk};
 use punctual_core::Nanos;
 use punctual_host::journal::record::Write;
 use serde::{Deserialize, Serialize};
@@ -120,7 +120,6 @@ impl Setting {
                 wash_out: Nanos::from_secs(wash_out_s),
                 excludes: excluded.map(|(place, _)| place).collect(),
                 requires: Vec::new(),
-                when: When::RunTime,
                 only_named,
             }
         };

@@ -4,12 +4,13 @@ use crate::commands::bundle::show_options;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_analyze::tune::time_needed;
+use punctual_bundle::tune::NotTried;
 use punctual_host::files::Root;
 use punctual_host::isolate::parse_cpus_on;
 use punctual_report::format::duration;
 use punctual_report::terminal;
 use punctual_session::tune::directory::Spec;
-use punctual_session::tune::offer::{LeftOut, offer};
+use punctual_session::tune::offer::offer;
 use punctual_session::tune::setting::{Setting, traits};
 
 /// Standard deviations between blocks of the same settings, in percent: a quiet machine, a usual
@@ -26,12 +27,12 @@ pub fn list(cpus: Option<&str>) -> Ending {
 }
 
 /// These settings, and what is left out.
-pub fn settings(settings: &[Setting], left_out: &[LeftOut]) -> Ending {
+pub fn settings(settings: &[Setting], left_out: &[NotTried]) -> Ending {
     output::print(&text(settings, left_out))?;
     Ok(Exit::Done)
 }
 
-fn text(settings: &[Setting], left_out: &[LeftOut]) -> String {
+fn text(settings: &[Setting], left_out: &[NotTried]) -> String {
     let rows = settings.iter().map(|setting| {
         let known = traits(&setting.name);
         let named = if known.only_named { "only when named" } else { "" };
