@@ -2,8 +2,8 @@
 
 use super::scan::{Scored, above, news_of};
 use super::{FALSE_ALARMS, Figure, LEAST, ORDERS, SEED, WITHIN};
-use crate::stats::{Random, median_of_sorted};
 use crate::stats::probability::{normal, normal_upper};
+use crate::stats::{Random, median_of_sorted};
 
 /// How far a new level is from the one before, with its 95 % interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -46,7 +46,12 @@ pub fn between(before: &[f64], now: &[f64], is_time: bool) -> Shift {
     let last = pairs.len().saturating_sub(1);
     let end = |place: usize| pairs.get(place.min(last)).copied().unwrap_or(f64::NAN);
     let interval = [end(least), end(last - least.min(last))];
-    Shift { before: median(before), now: median(now), by: median_of_sorted(&pairs).unwrap_or(f64::NAN), interval }
+    Shift {
+        before: median(before),
+        now: median(now),
+        by: median_of_sorted(&pairs).unwrap_or(f64::NAN),
+        interval,
+    }
 }
 
 fn median(values: &[f64]) -> f64 {

@@ -15,11 +15,13 @@ const CHANGES: usize = 10;
 /// run them again.
 pub fn causes(document: &HuntDocument, directory: &str) -> Table {
     let columns = vec![
-        Column::figures("no.", 0),
+        // Of the list of loads below it.
+        Column::figures("no.", 0).only(Face::Terminal),
+        // First, as a narrow page keeps the first column in sight.
+        Column::text("function", 0).shrinking().meaning("with the calls around it, where known"),
         Column::figures("instructions", 0),
         Column::figures("virtual µs", 0),
         Column::text("cause", 0),
-        Column::text("function", 0).shrinking().meaning("with the calls around it, where known"),
         Column::figures("trials", 1).meaning("that met it with at least a tenth of its longest"),
         Column::text("the smallest loads that show it", 0).only(Face::Page),
         Column::text("to run it again", 0).only(Face::Page),
@@ -27,7 +29,7 @@ pub fn causes(document: &HuntDocument, directory: &str) -> Table {
     let worst = document.worst.iter().map(|worst| (0, worst));
     let causes = document.causes.iter().enumerate().map(|(k, cause)| (k + 1, cause));
     let rows = worst.chain(causes).map(|(number, cause)| row(document, directory, number, cause));
-    let title = "the worst sample (0), and causes, the longest first";
+    let title = "the worst sample, then causes, the longest first";
     let mut table = Table::new(title, columns).rows(rows).shown(1 + CAUSES, 1_000);
     if document.more_causes > 0 {
         let more = counted(document.more_causes, "more cause");
@@ -44,10 +46,10 @@ fn row(document: &HuntDocument, directory: &str, number: usize, cause: &HuntCaus
     };
     vec![
         Cell::figure(number as f64, number.to_string()),
+        function(&cause.function).sub(stack),
         Cell::count(cause.longest).strong(),
         Cell::figure(cause.longest as f64, words::micros(document, cause.longest)),
         Cell::text(words::kind(&cause.kind)),
-        function(&cause.function).sub(stack),
         Cell::count(cause.trials),
         Cell::text(words::least(cause)),
         run.into(),
