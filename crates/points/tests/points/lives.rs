@@ -17,8 +17,8 @@ in_each_language! {
     a_file_under_the_name_of_one_that_was_read_is_another,
 }
 
-/// As where a child that was forked has a file, and the program that it executes makes one after the
-/// collector took the first away.
+/// As where a child that was forked has a file, and the program that it executes makes one after
+/// the collector took the first away.
 fn a_file_under_the_name_of_one_that_was_read_is_another(language: Language) {
     let (made, collected) = (private(), private());
     let settings = [("PUNCTUAL_POINTS", "stream".to_owned())];
