@@ -28,9 +28,9 @@ use std::path::PathBuf;
                   hunt.toml\n  punctual hunt --resume punctual-hunt-6.1 --budget 1h\n  punctual \
                   run punctual-hunt-6.1/found/01-free_pcppages_bulk.toml --exact\n\nExit codes: 0 \
                   done, every requirement met; 1 interrupted or failed, or a kernel failed; 2 the \
-                  request was invalid, nothing was started; 3 a requirement is not met; 4 nothing could be \
-                  measured.\nWith --bisect: 1 a requirement is not met; 125 nothing could be \
-                  measured; 128 interrupted, failed or a wrong request."
+                  request was invalid, nothing was started; 3 a requirement is not met; 4 nothing \
+                  could be measured.\nWith --bisect: 1 a requirement is not met; 125 nothing \
+                  could be measured; 128 interrupted, failed or a wrong request."
 )]
 pub struct Args {
     #[command(subcommand)]
