@@ -141,7 +141,12 @@ fn a_run_is_replayed_and_explained_by_function() {
     let longest = waits.iter().filter_map(|section| section["longest"].as_u64()).max();
     let parts = worst.iter().flat_map(|sample| sample["parts"].as_array().expect("parts"));
     let parts = parts.filter(|part| part["kind"] == "not-preempted");
-    let part = parts.filter_map(|part| part["instructions"].as_u64()).max();
+    // One in which the scheduler ran, and chose another task first, is of several sections.
+    let is_one = |part: &&Value| {
+        let functions = part["functions"].as_array().expect("functions");
+        functions.iter().all(|function| function[0] != "__schedule")
+    };
+    let part = parts.filter(is_one).filter_map(|part| part["instructions"].as_u64()).max();
     assert!(
         longest.map(|longest| longest * 10) >= part.map(|part| part * 9),
         "{part:?} {waits:#?}"
