@@ -130,9 +130,5 @@ pub fn own(title: String, of: &punctual_core::Table) -> Table {
         cells
     };
     let rows: Vec<Vec<Cell>> = of.rows.iter().map(row).collect();
-    let title = match of.columns.iter().any(is_time) {
-        true => format!("{title}, times in µs"),
-        false => title,
-    };
     Table::new(title, columns).rows(rows).sortable().shown(40, 200)
 }

@@ -76,8 +76,9 @@ fn figure(out: &mut Page, one: &Figure) {
 }
 
 fn rows(out: &mut Page, one: &Table) {
-    let table = tables::own(one.title.clone(), one);
+    let own = tables::own(one.title.clone(), one);
+    let title = table::title(out, &own);
     out.gap();
-    out.paragraph("  ", "    ", Tone::Strong, &format::plain(&table.title));
-    table::body(out, &table);
+    out.paragraph("  ", "    ", Tone::Strong, &title);
+    table::body(out, &own);
 }

@@ -16,14 +16,19 @@ struct Drawn(String, Tone);
 
 /// The heading, with the unit of its times, and [`body`].
 pub fn section(out: &mut Page, table: &Table) -> Vec<String> {
+    let title = title(out, table);
+    out.heading(&title);
+    body(out, table)
+}
+
+/// What it is called, with the unit of its times.
+pub fn title(out: &Page, table: &Table) -> String {
     let unit = match (table.has_times(), table.title.contains(": ")) {
         (false, _) => String::new(),
         (true, false) => format!(" ({})", out.unit()),
         (true, true) => format!(", times in {}", out.unit()),
     };
-    let title = format!("{}{unit}", format::plain(&table.title));
-    out.heading(&title);
-    body(out, table)
+    format!("{}{unit}", format::plain(&table.title))
 }
 
 /// The table; below it what is not in it and what must be known to read it. Returns the headings
