@@ -36,6 +36,24 @@ pub struct RanOn {
     pub failed: Option<String>,
 }
 
+impl RanOn {
+    /// One of which no more is known.
+    pub fn new(kind: &str, name: impl Into<String>, started: jiff::Timestamp) -> RanOn {
+        RanOn {
+            kind: kind.to_owned(),
+            name: name.into(),
+            started,
+            elapsed: None,
+            facts: Vec::new(),
+            kernel: None,
+            repeats: Vec::new(),
+            limits: Vec::new(),
+            made_of: None,
+            failed: None,
+        }
+    }
+}
+
 /// Evidence that the kernel of a target is the requested one.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct KernelEvidence {

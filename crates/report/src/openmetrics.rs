@@ -84,7 +84,7 @@ impl Exposition {
     }
 
     /// The verdict, where it is known: the word that holds is 1, the others are 0. The exit code
-    /// tells what the word does not: that nothing was asked and yet something failed.
+    /// shows what the word does not: that nothing was asked and yet something failed.
     pub fn verdict(&mut self, labels: &[Label<'_>], verdict: &Verdict) {
         let words = VerdictWord::ALL.map(Some).into_iter().chain([None]);
         let is_it = words.map(|word| {

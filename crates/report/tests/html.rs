@@ -149,18 +149,7 @@ fn of_a_target_the_page_has_one_clock() {
     let (_, bundle) = bundles.iter().find(|(name, _)| name == "good").unwrap();
     let mut summary = punctual_analyze::summarize(bundle);
     let started = "2027-01-02T03:04:05Z".parse().unwrap();
-    summary.target = Some(punctual_bundle::RanOn {
-        kind: "vm".to_owned(),
-        name: "6.1".to_owned(),
-        started,
-        elapsed: None,
-        facts: Vec::new(),
-        kernel: None,
-        repeats: Vec::new(),
-        limits: Vec::new(),
-        made_of: None,
-        failed: None,
-    });
+    summary.target = Some(punctual_bundle::RanOn::new("vm", "6.1", started));
     let ending = bundle.manifest.ending.as_ref().unwrap();
     let took = ending.at.duration_since(summary.created).as_secs();
     let page = assert_sound(&report(&[ReportInput::of(bundle, &summary)]).unwrap());

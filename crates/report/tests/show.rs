@@ -333,18 +333,8 @@ fn nanoseconds_on_demand() {
 /// A bundle as if it came from a virtual machine.
 fn in_virtual_time(name: &str) -> Bundle {
     let mut bundle = bundle(name);
-    bundle.manifest.target = Some(punctual_bundle::RanOn {
-        kernel: None,
-        kind: "vm".into(),
-        name: "the kernel 6.1, virtual time".into(),
-        started: bundle.manifest.created,
-        elapsed: None,
-        facts: Vec::new(),
-        repeats: Vec::new(),
-        limits: Vec::new(),
-        made_of: None,
-        failed: None,
-    });
+    let (name, started) = ("the kernel 6.1, virtual time", bundle.manifest.created);
+    bundle.manifest.target = Some(punctual_bundle::RanOn::new("vm", name, started));
     bundle
 }
 

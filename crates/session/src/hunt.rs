@@ -19,6 +19,6 @@ mod simulated;
 pub mod space;
 pub mod spec;
 pub mod standing;
-mod stressors;
+pub mod stressors;
 pub mod sweep;
 pub mod trials;

@@ -40,7 +40,7 @@ impl MetricsFile {
 
     /// Replaces the file for the last time, when findings are no longer taken.
     pub fn conclude(&mut self, text: &str) -> Result<(), Failure> {
-        // What failed before is a finding; it is not said again.
+        // What failed before is a finding; it is not reported again.
         let is_new = self.why.is_none();
         let cannot = |why| Failure::failed(format!("cannot write {}: {why}", self.path.display()));
         replace(&self.path, text)

@@ -44,7 +44,7 @@ const SCRIPT: [&str; 5] = [
     include_str!("assets/account.js"),
     include_str!("assets/main.js"),
 ];
-const TEMPLATES: [(&str, &str); 18] = [
+const TEMPLATES: [(&str, &str); 19] = [
     ("head.html", include_str!("assets/head.html")),
     ("findings.html", include_str!("assets/findings.html")),
     ("page.html", include_str!("assets/page.html")),
@@ -52,6 +52,7 @@ const TEMPLATES: [(&str, &str); 18] = [
     ("warnings.html", include_str!("assets/warnings.html")),
     ("table.html", include_str!("assets/table.html")),
     ("breakdown.html", include_str!("assets/breakdown.html")),
+    ("axes.html", include_str!("assets/axes.html")),
     ("by_cpu.html", include_str!("assets/by_cpu.html")),
     ("cycle.html", include_str!("assets/cycle.html")),
     ("exact.html", include_str!("assets/exact.html")),

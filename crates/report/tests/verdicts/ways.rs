@@ -258,18 +258,8 @@ fn measure(way: Way, writer: &BundleWriter) {
 }
 
 fn target(started: jiff::Timestamp) -> RanOn {
-    RanOn {
-        kind: "ssh".into(),
-        name: "board".into(),
-        started,
-        elapsed: None,
-        facts: Vec::new(),
-        kernel: None,
-        repeats: Vec::new(),
-        limits: Vec::new(),
-        made_of: None,
-        failed: Some("the connection was lost".into()),
-    }
+    let failed = Some("the connection was lost".into());
+    RanOn { failed, ..RanOn::new("ssh", "board", started) }
 }
 
 /// A recording alone, of which a tenth is missing.

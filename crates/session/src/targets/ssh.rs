@@ -77,17 +77,12 @@ pub fn conclude(
     let unfinished = bundle.manifest.ending.is_none().then(|| format!("exit code {}", exit as u8));
     let trouble = trouble.or(unfinished);
     let elapsed = started.map(|started| Timestamp::now().duration_since(started).as_nanos());
+    let started = started.unwrap_or(bundle.manifest.created);
     let target = RanOn {
-        kernel: None,
-        kind: "ssh".to_owned(),
-        name: to.to_string(),
-        started: started.unwrap_or(bundle.manifest.created),
         elapsed: elapsed.and_then(|elapsed| i64::try_from(elapsed).ok()).map(Nanos),
         facts: facts(result),
-        repeats: Vec::new(),
-        limits: Vec::new(),
-        made_of: None,
         failed: trouble.clone(),
+        ..RanOn::new("ssh", to.to_string(), started)
     };
     returned::close(output, target, findings(result), trouble.as_deref())
 }

@@ -309,18 +309,7 @@ fn target(row: &Row, started: jiff::Timestamp) -> Option<RanOn> {
         _ => "kvm",
     };
     let kernel = row.text("kernel").unwrap_or("a kernel");
-    Some(RanOn {
-        kind: "vm".to_owned(),
-        name: format!("{kernel} in {word}"),
-        started,
-        elapsed: None,
-        facts: Vec::new(),
-        kernel: None,
-        repeats: Vec::new(),
-        limits: Vec::new(),
-        made_of: None,
-        failed: None,
-    })
+    Some(RanOn::new("vm", format!("{kernel} in {word}"), started))
 }
 
 /// How it ended; a run that was cut off has none.
