@@ -123,6 +123,7 @@ pub fn lab_of(axis: &str, values: &[(&str, Vec<i64>)]) -> LabDocument {
             requirements: Vec::new(),
             equivalence: Vec::new(),
         }],
+        worst: None,
         seeds: maxima.iter().enumerate().map(seed).collect(),
         trouble: Vec::new(),
     };

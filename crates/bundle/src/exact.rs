@@ -178,6 +178,13 @@ pub struct ExactSample {
     pub calls: Vec<ExactCall>,
 }
 
+impl ExactSample {
+    /// The part of its way with most instructions.
+    pub fn longest_part(&self) -> Option<&ExactPart> {
+        self.parts.iter().max_by_key(|part| part.instructions)
+    }
+}
+
 /// A part of a sample's way.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ExactPart {

@@ -2,6 +2,7 @@
 //! figures are `null`, never 0. Paths are relative to the lab's directory. docs/reference/lab.md
 //! describes it for readers in other languages.
 
+use crate::answer::Delay;
 use crate::summary::{RequirementSummary, VerdictWord};
 use crate::{Exit, Member, Timebase};
 use serde::{Deserialize, Serialize};
@@ -117,6 +118,9 @@ pub struct CellDocument {
     pub verdict: Option<VerdictWord>,
     /// Its series over all seeds.
     pub series: Vec<CellSeries>,
+    /// Its worst sample; `null` until there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst: Option<WorstSample>,
     /// One entry for each seed.
     pub seeds: Vec<SeedDocument>,
     /// What went wrong, in sentences.
@@ -136,6 +140,31 @@ impl CellDocument {
             false => Timebase::Own,
         }
     }
+}
+
+/// The worst sample of a cell, and what delayed it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct WorstSample {
+    /// `phase/series`.
+    pub series: String,
+    /// In ns.
+    pub latency: i64,
+    /// The seed of its run; `null`: the experiment's own.
+    pub seed: Option<u64>,
+    /// The bundle of its run.
+    pub bundle: String,
+    /// What most of its time went to; `null` where that is not known.
+    pub cause: Option<Delay>,
+    /// Whether that was counted instruction by instruction (`exact.json` of its bundle); otherwise
+    /// it follows from kernel events.
+    #[serde(default)]
+    pub exact: bool,
+    /// The calls around it, from the outermost; empty where they are not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<String>,
+    /// Why the cause is not known, where something was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unexplained: Option<String>,
 }
 
 /// How far a cell is.

@@ -54,6 +54,7 @@ mod waiting;
 pub use accel::Accel;
 pub use arch::Arch;
 pub use board::Board;
+pub use cache::Cache;
 pub use emulator::check_emulator;
 pub use error::{LabError, Missing};
 pub use foreign_program::debian_program;

@@ -188,3 +188,73 @@ fn a_side_that_lost_samples_or_was_cut_off_decides_nothing_and_is_named() {
     assert_eq!(compared.status.code(), Some(4), "{}", text(&compared));
     assert!(json(&compared)["gates"].to_string().contains("it was cut off"), "{}", text(&compared));
 }
+
+/// One side missed periods: what is compared is the corrected figure that `show` prints, and the
+/// measured one stands beside it.
+#[test]
+fn corrected_figures_agree_with_those_of_show() {
+    let place = Place::with("");
+    let cell = |name: &str| fixture(&format!("../labs/quick/cells/{name}/r1"));
+    let (standard, rt) = (cell("6.1"), cell("6.1-rt"));
+    let shown = json(&place.punctual(&["show", &standard, "--json"]));
+    let series = &shown["phases"][0]["series"][0];
+    let compared = json(&place.punctual(&["compare", &standard, &rt, "--json"]));
+    assert_eq!(compared["sides"][1]["label"], "6.1.0-56-rt", "named by what differs");
+    let one = &compared["series"][0];
+    assert_eq!((&one["corrected"], &one["a"]["overruns"]), (&true.into(), &45.into()));
+    let mut compared = 0;
+    for metric in one["metrics"].as_array().unwrap() {
+        let Some(percentile) = metric["metric"].as_str().unwrap().strip_prefix('p') else {
+            continue;
+        };
+        // The histogram of `show` resolves 0.1 %, the log of `compare` all.
+        let same = |one: &serde_json::Value, other: &serde_json::Value| {
+            let (one, other) = (one.as_f64().unwrap(), other.as_f64().unwrap());
+            assert!((one - other).abs() <= one * 0.002, "{percentile}: {one}, {other}");
+        };
+        let (corrected, measured) =
+            (&series["corrected"]["percentiles"][percentile], &series["percentiles"][percentile]);
+        if !(corrected.is_null() || measured.is_null() || metric["a"].is_null()) {
+            same(corrected, &metric["a"]);
+            same(measured, &metric["measured"][0]);
+            compared += 1;
+        }
+        // No bar of a ratio reaches below nothing.
+        if let Some(low) = metric["ratio"]["low"].as_f64() {
+            assert!(low > 0.0 && low <= metric["ratio"]["at"].as_f64().unwrap(), "{metric}");
+        }
+    }
+    assert!(compared >= 2, "{one}");
+}
+
+#[test]
+fn imports_are_paired_by_cpu_or_the_option_is_printed() {
+    let place = Place::with("");
+    let two = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundle/src/import/testdata/two.json");
+    let import = place.punctual(&["import", two, "-o", "two"]);
+    assert_eq!(import.status.code(), Some(0), "{}", text(&import));
+    let good = fixture("good");
+    let known = json(&place.punctual(&["show", &good, "--json"]));
+    let compared = json(&place.punctual(&["compare", "two", &good, "--json"]));
+    let pairs: Vec<(String, String)> = compared["series"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| [&one["series"], &one["partner"]].map(|name| name.as_str().unwrap().to_owned()))
+        .map(|[one, two]| (one, two))
+        .collect();
+    assert!(!pairs.is_empty(), "{compared}");
+    for (one, partner) in &pairs {
+        let cpu = one.rsplit(' ').next().unwrap();
+        assert!(partner.ends_with(&format!("cpu{cpu}")), "{one} is paired with {partner}: {known}");
+    }
+    // A histogram of unpinned threads names no CPU: the option that is printed works as it stands.
+    imported(&place, "old", 10);
+    let alone = place.punctual(&["compare", "old", &good]);
+    assert_eq!(alone.status.code(), Some(2), "{}", text(&alone));
+    let printed = text(&alone);
+    let option = printed.split("--match '").nth(1).and_then(|rest| rest.split('\'').next());
+    let option = option.unwrap_or_else(|| panic!("{printed}"));
+    let matched = place.punctual(&["compare", "old", &good, "--match", option]);
+    assert_eq!(matched.status.code(), Some(0), "{option}: {}", text(&matched));
+}

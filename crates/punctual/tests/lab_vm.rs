@@ -45,7 +45,9 @@ fn a_slower_configuration_fails_the_pipeline() {
     };
     place.write("lab.toml", text_of("").as_bytes());
     let run = |more: &[&str]| {
-        place.punctual(&[&["lab", "run", "lab.toml", "-o", "vm", "-j", "2"], more].concat())
+        place.punctual(
+            &[&["lab", "run", "lab.toml", "-o", "vm", "-j", "2", "--no-exact"], more].concat(),
+        )
     };
     let measured = run(&[]);
     assert_eq!(measured.status.code(), Some(0), "{}", text(&measured));
@@ -88,7 +90,7 @@ fn a_lab_that_was_killed_ends_with_the_same_digests() {
     let mark = format!("killed-{}", std::process::id());
     let file = lab("'measure.timer.period' = ['1ms', '500us']", "");
     place.write("lab.toml", file.replace("'1500ms'", "'500ms'").as_bytes());
-    let arguments = ["lab", "run", "lab.toml", "-j", "1", "-o", &mark];
+    let arguments = ["lab", "run", "lab.toml", "-j", "1", "--no-exact", "-o", &mark];
     let mut command = punctual();
     let said = place.path().join("said");
     let (out, err) = (
@@ -137,6 +139,16 @@ fn a_lab_that_was_killed_ends_with_the_same_digests() {
     };
     assert!(digests("whole").0.is_string());
     assert_eq!(digests(&mark), digests("whole"));
+
+    // The worst sample of all was explained by itself, and is shown again without another run.
+    let cells = document(&place, "whole")["cells"].as_array().expect("cells").clone();
+    let worst = cells.iter().max_by_key(|cell| cell["worst"]["latency"].as_i64()).expect("a cell");
+    assert_eq!(worst["worst"]["exact"], true, "{worst}");
+    assert!(worst["worst"]["cause"]["who"].is_string(), "{worst}");
+    let name = worst["name"].as_str().expect("a name");
+    let same = place.punctual(&["lab", "replay", "whole", name]);
+    assert_eq!(same.status.code(), Some(0), "{}", text(&same));
+    assert!(text(&same).contains("the samples are those of the lab"), "{}", text(&same));
 
     // A cell of it once more, with every instruction seen: the same samples, explained once.
     let traced = place.punctual(&["lab", "replay", "whole", "500us", "--exact", "-o", "traced"]);

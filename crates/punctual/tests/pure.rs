@@ -25,6 +25,7 @@ mod guest_module;
 mod guest_rtla;
 mod guest_tour;
 mod guests;
+mod kept_lab;
 mod lab_vm;
 mod links;
 mod packaging;

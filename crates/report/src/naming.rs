@@ -60,12 +60,30 @@ pub fn distinct(all: &[Identity]) -> Vec<String> {
     };
     let both = |of: &Identity| Some(format!("{}, {}", of.kernel.as_ref()?, of.machine.as_ref()?));
     recorded(&|of| of.kernel.clone())
+        .map(without_shared_end)
         .or_else(|| recorded(&|of| of.machine.clone()))
         .or_else(|| recorded(&both))
         .or_else(|| recorded(&|of| of.phase.clone()))
         .or_else(|| differ(&own).then(|| own.clone()))
         .or_else(|| by_path(all))
         .unwrap_or_else(|| numbered(&own))
+}
+
+/// Without the words at the end that all have, as long as something is left of each and they
+/// differ: of two Debian kernels `-amd64` distinguishes nothing.
+fn without_shared_end(names: Vec<String>) -> Vec<String> {
+    let end = |name: &String| name.rsplit_once('-').map(|(_, end)| end.to_owned());
+    let cut = |name: &String| name.rsplit_once('-').map(|(begin, _)| begin.to_owned());
+    match end(&names[0]) {
+        Some(first) if names.iter().all(|name| end(name).as_ref() == Some(&first)) => {
+            let shorter: Vec<String> = names.iter().filter_map(cut).collect();
+            match differ(&shorter) && shorter.iter().all(|name| !name.is_empty()) {
+                true => without_shared_end(shorter),
+                false => names,
+            }
+        }
+        _ => names,
+    }
 }
 
 fn differ(names: &[String]) -> bool {
@@ -169,6 +187,9 @@ mod tests {
         let [a, b] = stamped;
         assert_eq!(distinct(&[on(a, "6.1", "m"), on(b, "6.1-rt", "m")]), ["6.1", "6.1-rt"]);
         assert_eq!(distinct(&[on(a, "6.1", "m"), on(b, "6.1", "n")]), ["m", "n"]);
+        let debian = [on(a, "6.1.0-43-rt-amd64", "m"), on(b, "6.1.0-43-amd64", "m")];
+        assert_eq!(distinct(&debian), ["6.1.0-43-rt", "6.1.0-43"]);
+        assert_eq!(distinct(&[on(a, "6.1-rt", "m"), on(b, "6.12-rt", "m")]), ["6.1", "6.12"]);
         let four = [on("r", "5", "m"), on("r", "5", "n"), on("r", "6", "m"), on("r", "6", "n")];
         assert_eq!(distinct(&four), ["5, m", "5, n", "6, m", "6, n"]);
         // Nothing differs but when they began.

@@ -261,3 +261,59 @@ fn failures_of_a_search_in_terminal_page_and_junit() {
     assert!(!page.contains("<b>sysrq") && !junit.contains("<b>sysrq"), "{junit}");
     assert!(page.contains("failed-01-panic.toml"), "{page}");
 }
+
+/// A search whose second trial of the survey was beaten by one that made its input smaller.
+fn found() -> HuntDocument {
+    let trial = |number: u64, stage: &str, longest: u64| {
+        json!({
+            "number": number, "stage": stage, "loads": [format!("stress-ng --fork {number}")],
+            "seed": 1, "state": "measured", "why": null, "worst_ns": 8 * longest,
+            "irqs_disabled": longest, "bundle": null, "console": null,
+        })
+    };
+    let cause = |function: &str, longest: u64, trial: u64, minimal: bool| {
+        json!({
+            "kind": "irqs-disabled", "function": function, "longest": longest, "trial": trial,
+            "trials": 2, "first": 1, "stack": ["do_exit", "__mmdrop", function],
+            "least": {
+                "loads": ["stress-ng --fork 1"], "duration_ns": 250_000_000, "shows": longest,
+                "minimal": minimal, "file": "found/01-x.toml",
+            },
+        })
+    };
+    let mut document = serde_json::to_value(search()).expect("JSON");
+    document["failures"] = json!([]);
+    document["trials"] = json!([
+        trial(1, "survey", 3_000),
+        trial(2, "survey", 40_000),
+        trial(3, "local", 2_500),
+        trial(4, "minimise", 41_000),
+    ]);
+    let causes = [
+        cause("free_pcppages_bulk", 41_000, 4, true),
+        cause(
+            "<i>a_function_with_a_name_of_sixty_columns_that_is_too_long_for_a_phone",
+            40_000,
+            2,
+            false,
+        ),
+    ];
+    document["causes"] = json!(causes);
+    serde_json::from_value(document).expect("a document")
+}
+
+#[test]
+fn a_search_begins_with_the_longest_and_ends_with_what_was_minimised() {
+    let options = ShowOptions { width: 80, ..ShowOptions::default() };
+    let text = terminal::hunt(&found(), "hunt", &options);
+    let order =
+        ["The longest: 41,000 instructions", "limits", "smallest loads", "1 of 2 inputs was"];
+    let places: Vec<usize> =
+        order.map(|words| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"))).to_vec();
+    assert!(places.is_sorted(), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let page = html::hunt(&found(), "hunt").expect("a page");
+    // Functions with long names are readable on a phone.
+    assert!(page.contains("class=\"scroll stacked\""), "{page}");
+    assert!(!page.contains("<i>") && page.contains("1 of 2 inputs was made as small as it can be"));
+}

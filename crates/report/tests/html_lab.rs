@@ -6,12 +6,13 @@ use crate::browser::{Bait, assert_drawn, driven, open};
 use crate::support::hostile_names;
 use crate::support::synthetic::{Load, Recipe, write};
 use punctual_bundle::Bundle;
+use punctual_bundle::answer::Delay;
 use punctual_bundle::lab::{
     AxisDocument, CellDocument, CellSeries, CellState, LabDocument, RunDocument, SCHEMA,
-    SeedDocument, SeriesFigures,
+    SeedDocument, SeriesFigures, WorstSample,
 };
 use punctual_bundle::summary::SeriesSummary;
-use punctual_report::html;
+use punctual_report::{html, terminal};
 use scraper::{Html, Selector};
 use std::path::Path;
 
@@ -91,6 +92,7 @@ fn cell(axis: &str, value: &str, bundle: &Bundle, target: &str) -> CellDocument 
         equal: None,
         verdict: None,
         series: series.collect(),
+        worst: None,
         seeds: vec![seed],
         trouble: Vec::new(),
     }
@@ -117,7 +119,7 @@ const VALUES: [&str; 3] = ["6.1", "6.1-rt", "6.12"];
 
 fn page(directory: &Path, target: &str) -> String {
     let (document, bundles) = lab(directory, "quick", "kernel", &VALUES.map(String::from), target);
-    html::lab(&document, &bundles, "quick").unwrap()
+    html::lab(&document, &bundles, &[], "quick").unwrap()
 }
 
 #[test]
@@ -206,7 +208,7 @@ fn nothing_hostile_runs_and_nothing_is_asked_for() {
     let (mut document, bundles) = lab(directory.path(), &names[0], &names[1], &names, &names[2]);
     document.limits = names.clone();
     document.cells.iter_mut().for_each(|cell| cell.trouble = names[..4].to_vec());
-    let page = html::lab(&document, &bundles, &names[4]).unwrap();
+    let page = html::lab(&document, &bundles, &[], &names[4]).unwrap();
     bait.assert_in(&page);
     let Some(seen) = open(&page, directory.path()) else { return };
     assert_drawn(&seen, 2);
@@ -236,4 +238,48 @@ fn virtual_time_is_marked_at_every_table_and_plot() {
     assert!(page.matches(sentence).count() < 2, "what that means is stated once");
     let Some(seen) = open(&page, directory.path()) else { return };
     assert_drawn(&seen, 2);
+}
+
+#[test]
+fn each_cell_has_the_cause_of_its_worst_sample_and_leads_to_its_page() {
+    let directory = tempfile::tempdir().unwrap();
+    let names = VALUES.map(String::from);
+    let (mut document, bundles) = lab(directory.path(), "quick", "kernel", &names, "this machine");
+    let worst = |latency: i64| WorstSample {
+        series: "main/timer/cpu0".into(),
+        latency,
+        seed: None,
+        bundle: "b".into(),
+        cause: None,
+        exact: false,
+        calls: Vec::new(),
+        unexplained: None,
+    };
+    let cause = Delay {
+        cause: "irqs-disabled".into(),
+        words: "interrupts disabled".into(),
+        who: Some("__free_<b>one_page".into()),
+        share: 0.998,
+    };
+    let calls = ["__mmdrop", "free_unref_page", "__free_one_page"].map(String::from).to_vec();
+    document.cells[0].worst =
+        Some(WorstSample { cause: Some(cause), exact: true, calls, ..worst(27_158_544) });
+    let gone = Some("its bundle is gone".into());
+    document.cells[1].worst = Some(WorstSample { unexplained: gone, ..worst(46_700) });
+    let pages = [Some("cells/6.1/r1/report.html".to_owned()), None, None];
+    let page = html::lab(&document, &bundles, &pages, "quick").unwrap().replace("&#x2f;", "/");
+    let causes = page.split("id=\"worst\"").nth(1).unwrap().split("</section>").next().unwrap();
+    assert!(causes.contains("href=\"cells/6.1/r1/report.html\"") && causes.contains("99.8 %"));
+    assert!(causes.contains("__mmdrop › free_unref_page › __free_one_page"), "{causes}");
+    assert!(!causes.contains("<b>one") && causes.contains("href=\"#cell-1\""), "{causes}");
+    let options = terminal::ShowOptions { width: 80, ..Default::default() };
+    let text = terminal::lab(&document, "quick", &options);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    for words in [
+        "figure      max 27,159 µs in 6.1 (main/timer/cpu0): 99.8 % interrupts disabled,",
+        "calls in 6.1: __mmdrop › free_unref_page › __free_one_page",
+        "6.1-rt is not explained: its bundle is gone",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
 }

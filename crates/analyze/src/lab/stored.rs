@@ -102,6 +102,7 @@ fn document(name: &str, runs: Vec<&StoredCell<'_>>) -> CellDocument {
         equal: None,
         verdict: VerdictWord::gravest(runs.iter().filter_map(|run| run.verdict)),
         series,
+        worst: None,
         seeds: seeds.collect(),
         trouble: Vec::new(),
     }

@@ -37,7 +37,7 @@ enum Content {
 pub fn at(place: &Path) -> Result<Option<Document>, Failure> {
     let has = |name: &str| Member::root(place).join(name).exists();
     let content = if has(LAB) {
-        Content::Lab(punctual_bundle::lab::read(place).map_err(Failure::refused)?)
+        Content::Lab(lab::report::read(place)?)
     } else if has(HUNT) {
         Content::Search(hunt::report::read(place)?)
     } else if has(TUNING) {
@@ -112,22 +112,22 @@ impl Document {
         }
     }
 
-    /// Its page, and where that belongs.
+    /// Its page, and where that belongs. `file`: where it will be instead.
     ///
     /// # Errors
     /// A template does not fit its data.
-    pub fn page(&self) -> Result<(String, Member), Failure> {
+    pub fn page(&self, file: Option<&Path>) -> Result<(String, Member), Failure> {
         let place = self.place.display().to_string();
         let page = match &self.content {
-            Content::Lab(lab) => lab::report::page(lab, &self.place),
+            Content::Lab(lab) => lab::report::page(lab, &self.place, file),
             Content::Search(search) => html::hunt(search, &place),
             Content::Tuning(tuning) => html::tune(tuning, &place),
             Content::Comparison(comparison) => html::comparison(comparison),
         };
-        let file = match self.content {
+        let member = match self.content {
             Content::Comparison(_) => beside(&self.place).with_extension("html"),
             _ => Member::root(&self.place).join("report.html"),
         };
-        Ok((page.map_err(Failure::failed)?, file))
+        Ok((page.map_err(Failure::failed)?, member))
     }
 }

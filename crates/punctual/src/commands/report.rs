@@ -54,7 +54,7 @@ pub fn run(args: Args) -> Ending {
                 shown(place)
             )));
         }
-        let (page, member) = document.page()?;
+        let (page, member) = document.page(args.output.as_deref())?;
         return write_or_print(args.output.as_deref(), &member, &page);
     }
     let bundles =
@@ -72,6 +72,12 @@ fn write_or_print(file: Option<&Path>, member: &Member, page: &str) -> Ending {
         output::print(&format!("{}\n", shown(&path)))?;
     }
     Ok(Exit::Done)
+}
+
+/// Writes the report of a bundle into it; its path.
+pub fn write_own(bundle: &Bundle) -> Result<PathBuf, Failure> {
+    let page = render(std::slice::from_ref(bundle), &Intervals::default())?;
+    output::write_page(None, &bundle.member("report.html"), &page)
 }
 
 /// Writes the report to a file.

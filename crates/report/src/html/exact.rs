@@ -113,7 +113,6 @@ fn title(sample: &ExactSample) -> String {
 }
 
 fn sample(document: &ExactDocument, one: &ExactSample, title: String, open: bool) -> Sample {
-    let longest = one.parts.iter().max_by_key(|part| part.instructions);
     let more: Vec<String> = one
         .more
         .iter()
@@ -132,9 +131,8 @@ fn sample(document: &ExactDocument, one: &ExactSample, title: String, open: bool
     drawings.retain(|drawing| !drawing.boxes.is_empty());
     Sample {
         title,
-        mostly: longest.map_or(String::new(), |part| {
-            let first = part.functions.first().map_or("", |(function, _)| function.as_str());
-            format!("{}: {}", words::title(&part.kind), name(first))
+        mostly: words::most(one).map_or(String::new(), |most| {
+            format!("{}: {}", most.words, name(most.who.as_deref().unwrap_or_default()))
         }),
         parts: tables::parts(document, one).into(),
         more: more.join(", "),

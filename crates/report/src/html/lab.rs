@@ -34,6 +34,7 @@ struct Page {
     title: String,
     about: Vec<(&'static str, String)>,
     banner: Option<Banner>,
+    figure: Option<String>,
     /// What the figures are and what they are not.
     limits: Vec<String>,
     heat: Vec<Table>,
@@ -44,6 +45,7 @@ struct Page {
     effects: Option<Table>,
     seeds: Option<Table>,
     cells: Table,
+    worst: Option<Table>,
     version: &'static str,
     style: Value,
     script: Value,
@@ -59,13 +61,15 @@ struct Banner {
 }
 
 /// The page. `pooled` are the bundles of the cells in their order, all seeds as one (`None` where
-/// there is none); `directory` stands in the commands that the page names.
+/// there is none), `pages` the page of each cell, as the page leads there; `directory` stands in
+/// the commands that the page names.
 ///
 /// # Errors
 /// It does not fit however coarse the curves, or a template does not fit its data.
 pub fn lab(
     lab: &LabDocument,
     pooled: &[Option<Bundle>],
+    pages: &[Option<String>],
     directory: &str,
 ) -> Result<String, HtmlError> {
     if !super::BUILT {
@@ -76,7 +80,7 @@ pub fn lab(
     let content = curves::content(lab, pooled, &summaries);
     let mut smallest = usize::MAX;
     for size in &SIZES {
-        let page = render(lab, &content, size, directory)?;
+        let page = render(lab, &content, size, pages, directory)?;
         if page.len() < SIZE_LIMIT {
             return Ok(page);
         }
@@ -89,6 +93,7 @@ fn render(
     lab: &LabDocument,
     content: &Content<'_>,
     size: &Size,
+    pages: &[Option<String>],
     directory: &str,
 ) -> Result<String, HtmlError> {
     let curves: Vec<Curve> =
@@ -107,6 +112,7 @@ fn render(
         title: name(&lab.name),
         about: about(lab),
         banner: banner(lab),
+        figure: words::figure(lab),
         limits: lab.limits.iter().map(|limit| name_whole(limit)).collect(),
         heat: heat::tables(lab),
         drawing: drawing::draw(&first, &first_curves, &scale),
@@ -117,7 +123,8 @@ fn render(
         published: tables::published(lab),
         effects: crate::tables::lab::effects(lab).unless_empty().map(Table::from),
         seeds: tables::seeds(lab, directory),
-        cells: tables::cells(lab, directory),
+        cells: tables::cells(lab, directory, pages),
+        worst: tables::worst(lab, pages),
         version: env!("CARGO_PKG_VERSION"),
         style: Value::from_safe_string(style),
         script: Value::from_safe_string(script),

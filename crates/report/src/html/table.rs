@@ -51,6 +51,8 @@ pub struct Cell {
     pub parts: Vec<(&'static str, f64)>,
     /// The place in the page that its text leads to.
     pub leads_to: Option<String>,
+    /// The file beside the page that its text leads to.
+    pub file: Option<String>,
     /// Its own name as such a place.
     pub place: Option<String>,
     /// The series in the plots that the row is about: a button leads there.

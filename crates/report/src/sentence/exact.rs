@@ -1,6 +1,7 @@
 //! The parts of a sample's way, and sections that are not preemptible, in words.
 
 use crate::format::{self, count, counted, micros};
+use punctual_bundle::answer::Delay;
 use punctual_bundle::exact::{DisabledSection, ExactDifference, ExactPair, ExactSample};
 use punctual_bundle::sections::{SectionsDocument, SectionsRun};
 use punctual_core::Nanos;
@@ -16,6 +17,19 @@ pub fn title(kind: &str) -> &'static str {
         "return" => "return to user mode",
         _ => "other",
     }
+}
+
+/// What most of a sample's time went to: the part of its way with most instructions, and the
+/// function with most of them. `None` where nothing of it was seen.
+pub fn most(sample: &ExactSample) -> Option<Delay> {
+    let part = sample.longest_part()?;
+    let all = sample.instructions.saturating_add(sample.without);
+    Some(Delay {
+        cause: part.kind.clone(),
+        words: title(&part.kind).to_owned(),
+        who: part.functions.first().map(|(function, _)| function.clone()),
+        share: part.instructions as f64 / all.max(1) as f64,
+    })
 }
 
 /// The source lines of a sample with most instructions; empty where they are not known.

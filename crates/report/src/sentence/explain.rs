@@ -7,6 +7,7 @@ use punctual_analyze::explain::{
     device_name,
 };
 use punctual_analyze::threads::Interrupt;
+use punctual_bundle::answer::Delay;
 use punctual_core::{Event, EventKind, MonotonicNs, Names, Nanos, Tid};
 
 /// At most this many causes are listed one by one; the rest is summed up.
@@ -42,6 +43,18 @@ pub fn reasons(explanation: &Explanation) -> Vec<Reason<'_>> {
         }
     }
     reasons
+}
+
+/// What most of a sample's time went to.
+pub fn most(explanation: &Explanation, names: &Names) -> Option<Delay> {
+    let most = reasons(explanation).into_iter().max_by_key(|reason| reason.time)?;
+    let who = who(most.part.cause, most.part.prio, names);
+    Some(Delay {
+        cause: most.part.cause.id().to_owned(),
+        words: title(most.part.cause).to_owned(),
+        who: (!who.is_empty()).then_some(who),
+        share: share(most.time, explanation.latency()),
+    })
 }
 
 /// A share of a latency; 0 of nothing.

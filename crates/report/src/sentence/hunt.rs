@@ -34,6 +34,42 @@ pub fn extent(document: &HuntDocument) -> String {
     )
 }
 
+/// The longest cause, or the worst sample where there is none: `3,386,843 instructions (27,095
+/// virtual µs) with interrupts disabled, __free_one_page: stress-ng --fork 1`.
+pub fn figure(document: &HuntDocument) -> Option<String> {
+    let longest = document.causes.iter().chain(&document.worst).max_by_key(|one| one.longest)?;
+    let function = match longest.function.is_empty() {
+        true => String::new(),
+        false => format!(", {}", format::plain(&longest.function)),
+    };
+    Some(format!(
+        "The longest: {} ({} virtual µs), {}{function}; trial {} of {}. Loads: {}.",
+        counted(longest.longest, "instruction"),
+        micros(document, longest.longest),
+        kind(&longest.kind),
+        count(longest.trial),
+        count(document.trials.len() as u64),
+        format::plain(&longest.least.loads.join(" and ")),
+    ))
+}
+
+/// How many causes have the smallest input that shows them; `None` where there is no cause.
+pub fn minimised(document: &HuntDocument) -> Option<String> {
+    let all: Vec<&HuntCause> = document.causes.iter().chain(&document.worst).collect();
+    if all.is_empty() {
+        return None;
+    }
+    let minimal = all.iter().filter(|cause| cause.least.minimal).count();
+    let trials = document.trials.iter().filter(|trial| trial.stage == "minimise").count();
+    Some(format!(
+        "{minimal} of {} {} made as small as {} can be, in {}.",
+        counted(all.len() as u64, "input"),
+        if minimal == 1 { "was" } else { "were" },
+        if minimal == 1 { "it" } else { "they" },
+        counted(trials as u64, "trial"),
+    ))
+}
+
 /// A length in virtual µs.
 pub fn micros(document: &HuntDocument, instructions: u64) -> String {
     let ns = instructions.saturating_mul(document.ns_per_instruction.into());

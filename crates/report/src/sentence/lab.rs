@@ -3,7 +3,9 @@
 use crate::format::{counted, micros, plain};
 use punctual_analyze::lab::Contrast;
 use punctual_bundle::Timebase;
-use punctual_bundle::lab::{CellDocument, CellSeries, CellState, LabDocument, SeedDocument};
+use punctual_bundle::lab::{
+    CellDocument, CellSeries, CellState, LabDocument, SeedDocument, WorstSample,
+};
 use punctual_bundle::summary::{RequirementSummary, VerdictWord};
 use punctual_core::Nanos;
 
@@ -73,6 +75,16 @@ pub fn requirement(
         VerdictWord::Undecided => "undecided",
         VerdictWord::Invalid => "INVALID",
     };
+    let stated = plain(&requirement.requirement);
+    format!("{stated} {word}: {}", describe_figure(cell, series, requirement))
+}
+
+/// Of what a requirement is, and what was measured: `main/timer of 6.1, measured 27,159 µs`.
+fn describe_figure(
+    cell: &CellDocument,
+    series: &CellSeries,
+    requirement: &RequirementSummary,
+) -> String {
     let time = requirement
         .requirement
         .parse::<punctual_core::Requirement>()
@@ -85,12 +97,7 @@ pub fn requirement(
     });
     let reason = requirement.reason.as_ref().map_or(String::new(), |reason| format!(" ({reason})"));
     let name = format!("{}/{}", series.figures.phase, series.figures.series);
-    format!(
-        "{} {word}: {} of {}{figure}{reason}",
-        plain(&requirement.requirement),
-        plain(&name),
-        plain(&cell.name)
-    )
+    format!("{} of {}{figure}{reason}", plain(&name), plain(&cell.name))
 }
 
 /// The cell and seed with the largest latency of all.
@@ -98,6 +105,60 @@ pub fn worst(lab: &LabDocument) -> Option<(&CellDocument, &SeedDocument, i64)> {
     let all = lab.cells.iter().flat_map(|cell| cell.seeds.iter().map(move |seed| (cell, seed)));
     let max = |seed: &SeedDocument| seed.series.iter().filter_map(|series| series.max).max();
     all.filter_map(|(cell, seed)| Some((cell, seed, max(seed)?))).max_by_key(|(_, _, max)| *max)
+}
+
+/// The calls around what delayed a sample, from the outermost; empty where they are not known.
+pub fn calls(worst: &WorstSample) -> String {
+    worst.calls.iter().map(|call| plain(call)).collect::<Vec<_>>().join(" › ")
+}
+
+/// The verdict of all cells in a sentence, with the cell that decided it.
+pub fn verdict(lab: &LabDocument) -> Option<String> {
+    let word = lab.verdict?;
+    let judged = lab.cells.iter().filter(|cell| cell.verdict.is_some()).count();
+    let of_word: Vec<&CellDocument> =
+        lab.cells.iter().filter(|cell| cell.verdict == Some(word)).collect();
+    let name = match word {
+        VerdictWord::Met => {
+            let all = if judged == 1 { "" } else { "all " };
+            return Some(format!("met in {all}{}", counted(judged as u64, "cell")));
+        }
+        VerdictWord::NotMet => "NOT MET",
+        VerdictWord::Undecided => "UNDECIDED",
+        VerdictWord::Invalid => "INVALID",
+    };
+    let max = |cell: &&&CellDocument| cell.worst.as_ref().map(|worst| worst.latency);
+    let first = of_word.iter().max_by_key(max)?;
+    let reason = first.series.iter().find_map(|series| {
+        let found = series.requirements.iter().find(|one| one.verdict == word)?;
+        let stated = plain(&found.requirement);
+        Some(format!(": {stated}: {}", describe_figure(first, series, found)))
+    });
+    Some(format!(
+        "{name} in {} of {}{}",
+        of_word.len(),
+        counted(judged as u64, "cell"),
+        reason.unwrap_or_default()
+    ))
+}
+
+/// The worst sample of all cells with what delayed it: `27,159 virtual µs in 6.1 (main/timer/cpu0):
+/// 99 % interrupts disabled, __free_one_page`.
+pub fn figure(lab: &LabDocument) -> Option<String> {
+    let all = lab.cells.iter().filter_map(|cell| Some((cell, cell.worst.as_ref()?)));
+    let (cell, worst) = all.max_by_key(|(_, worst)| worst.latency)?;
+    let cause = worst.cause.as_ref().map_or(String::new(), |cause| {
+        let who = cause.who.as_deref().map_or(String::new(), |who| format!(", {}", plain(who)));
+        format!(": {} {}{who}", crate::format::percent(cause.share), cause.words)
+    });
+    let seed = worst.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
+    Some(format!(
+        "max {} {} in {}{seed} ({}){cause}",
+        micros(Nanos(worst.latency)),
+        cell.timebase().unit("µs"),
+        plain(&cell.name),
+        plain(&worst.series),
+    ))
 }
 
 /// The command that runs a cell and seed again.
@@ -111,8 +172,10 @@ pub fn worst_command(lab: &LabDocument, directory: &str) -> Option<String> {
     let (cell, seed, max) = worst(lab)?;
     let of_seed = seed.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
     let command = replay(directory, cell, seed.seed);
-    let exactly =
-        if cell.timebase() == Timebase::Virtual { " (exactly the same run: --plain)" } else { "" };
+    let what = match cell.timebase() {
+        Timebase::Virtual => "what delayed this sample",
+        _ => "another run, recorded",
+    };
     let max = format!("{} {}", micros(Nanos(max)), cell.timebase().unit("µs"));
-    Some(format!("{max} in {}{of_seed}: {command}{exactly}", plain(&cell.name)))
+    Some(format!("{max} in {}{of_seed}; {what}: {command}", plain(&cell.name)))
 }

@@ -18,13 +18,13 @@ pub fn metrics(comparison: &Comparison, one: &SeriesComparison) -> Table {
     let labels = labels(comparison, one);
     let columns = vec![
         Column::text("figure", 0).at_most(12),
-        Column::figures(labels[0], 0).verbatim(),
-        Column::figures(labels[1], 0).verbatim(),
-        Column::figures("difference", 0),
+        Column::figures(labels[0], 0).verbatim().at_most(24),
+        Column::figures(labels[1], 0).verbatim().at_most(24),
+        Column::figures("difference", 1),
         Column::figures("95 % interval", 0)
             .meaning("of the difference, not adjusted for several tests"),
-        Column::figures("relative", 2),
-        Column::figures("adjusted p", 1).meaning("p-value, adjusted for all tests (Holm)"),
+        Column::figures("relative", 3),
+        Column::figures("adjusted p", 2).meaning("p-value, adjusted for all tests (Holm)"),
         Column::text("result", 0),
     ];
     let known = one.metrics.iter().filter(|metric| metric.verdict != Difference::Unsupported);

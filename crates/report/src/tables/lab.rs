@@ -1,14 +1,61 @@
-//! The effect of each axis of a lab.
+//! What delayed the worst sample of each cell of a lab, and the effect of each axis.
 
-use super::{Cell, Column, Table, Tone};
-use crate::format::micros_f64;
+use super::{Cell, Column, Face, Table, Tone};
+use crate::format::{micros_f64, plain};
 use crate::sentence::lab as words;
 use punctual_analyze::lab::{
     Contrast, Effect, METRICS, claims, effects as effects_of, equivalences,
 };
-use punctual_bundle::lab::LabDocument;
+use punctual_bundle::lab::{CellDocument, LabDocument, WorstSample};
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::published::Trend;
+
+/// Each cell with its worst sample, and what most of its time went to. Without rows where that is
+/// known of none.
+pub fn worst(lab: &LabDocument, most: usize) -> Table {
+    let name = Column::text("cell", 0).at_most(28);
+    let columns = vec![
+        name,
+        Column::text("series", 2).at_most(24),
+        Column::text("seed", 1),
+        Column::figures("latency", 0),
+        Column::figures("of which", 0).meaning("the share of its time that this cause has"),
+        Column::text("cause", 0),
+        Column::text("function or task", 0).shrinking().meaning("with the calls around it"),
+        Column::text("known from", 3).only(Face::Page),
+    ];
+    let found = lab.cells.iter().filter_map(|cell| Some((cell, cell.worst.as_ref()?)));
+    let is_known = found.clone().any(|(_, worst)| worst.cause.is_some());
+    let rows = found.filter(|_| is_known).map(|(cell, worst)| worst_row(cell, worst));
+    Table::new("what delayed the worst sample of each cell", columns).rows(rows).shown(24, most)
+}
+
+fn worst_row(cell: &CellDocument, worst: &WorstSample) -> Vec<Cell> {
+    let mut row = vec![
+        Cell::name(&cell.name),
+        Cell::name(&worst.series),
+        worst.seed.map_or_else(Cell::default, |seed| Cell::figure(seed as f64, seed.to_string())),
+        Cell::time(worst.latency),
+    ];
+    match &worst.cause {
+        Some(cause) => row.extend([
+            Cell::share(cause.share),
+            Cell::text(&cause.words),
+            Cell::name(cause.who.as_deref().unwrap_or_default()).sub(words::calls(worst)),
+            Cell::text(if worst.exact { "every instruction" } else { "kernel events" }),
+        ]),
+        None => {
+            let why = worst.unexplained.as_deref().unwrap_or("nothing recorded shows it");
+            row.extend([
+                Cell::absent("–"),
+                Cell::absent("not known"),
+                Cell::default().sub(plain(why)),
+                Cell::default(),
+            ]);
+        }
+    }
+    row
+}
 
 /// What each value of each axis does.
 pub fn effects(lab: &LabDocument) -> Table {

@@ -210,7 +210,7 @@ pub fn seeds(lab: &LabDocument, directory: &str, most: usize) -> Table {
     let figures = ["seeds", "best max", "median max", "worst max", "worst seed"];
     let mut columns = vec![Column::text("cell", 0), Column::text("series", 0)];
     columns.extend(figures.map(|name| Column::figures(name, 0)));
-    columns.push(Column::text("replay with the recorder (--plain: exactly)", 0));
+    columns.push(Column::text("what delayed it", 0));
     let rows = each.map(row);
     Table::new("the largest latency of each seed", columns).rows(rows).sortable().shown(most, most)
 }
@@ -314,6 +314,7 @@ mod tests {
             equal: None,
             verdict: Some(verdict),
             series: vec![series],
+            worst: None,
             seeds: Vec::new(),
             trouble: Vec::new(),
         }

@@ -13,21 +13,28 @@ use punctual_bundle::summary::VerdictWord;
 const LEAST: usize = 6;
 const FAILED: usize = 6;
 
-/// The whole page. `directory` stands in the commands that it names.
+/// The whole page: the answer, all causes, and at the end the smallest loads that show them.
+/// `directory` stands in the commands that it names.
 pub fn hunt(document: &HuntDocument, directory: &str, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
     out.heading(&format!("search on kernel {}", format::plain(&document.kernel)));
-    out.paragraph("  ", "  ", Tone::Plain, &words::extent(document));
     write_required(&mut out, document);
-    if !document.causes.is_empty() || document.worst.is_some() {
+    if let Some(text) = words::figure(document) {
+        out.paragraph("  ", "  ", Tone::Strong, &text);
+    }
+    out.paragraph("  ", "  ", Tone::Plain, &words::extent(document));
+    let has_causes = !document.causes.is_empty() || document.worst.is_some();
+    if has_causes {
         table::section(&mut out, &tables::causes(document, directory));
-        out.heading("the smallest loads that show them");
-        write_least(&mut out, document, directory);
     }
     write_failed(&mut out, document, directory);
     document.against.iter().for_each(|against| write_against(&mut out, document, against));
     out.heading("limits");
     out.paragraph("  ", "  ", Tone::Faint, words::NO_BOUND);
+    if has_causes {
+        out.heading("the smallest loads that show them");
+        write_least(&mut out, document, directory);
+    }
     out.finish()
 }
 
@@ -51,6 +58,9 @@ fn write_least(out: &mut Page, document: &HuntDocument, directory: &str) {
             let command = format!("punctual run {directory}/{file} --exact");
             out.line(&format!("     {}", format::plain(&command)));
         }
+    }
+    if let Some(text) = words::minimised(document) {
+        out.paragraph("  ", "  ", Tone::Plain, &text);
     }
 }
 

@@ -5,7 +5,7 @@ use super::paint::{Page, Tone};
 use super::table;
 use crate::format;
 use crate::sentence::lab as words;
-use crate::tables::lab::{effects, judgements};
+use crate::tables::lab::{effects, judgements, worst};
 use crate::tables::lab_figures;
 use punctual_bundle::lab::{CellDocument, LabDocument};
 use punctual_bundle::summary::VerdictWord;
@@ -13,6 +13,10 @@ use punctual_bundle::summary::VerdictWord;
 const NAME_WIDTH: usize = 48;
 /// Troubles that are listed; the rest is counted.
 const LISTED: usize = 12;
+/// Cells of which calls are listed, the worst.
+const CALLS: usize = 4;
+/// Columns of the words before the answer, as for a run.
+const LEFT: usize = 12;
 
 /// The whole lab; `directory` stands in the commands that it names.
 pub fn lab(lab: &LabDocument, directory: &str, options: &ShowOptions) -> String {
@@ -20,6 +24,8 @@ pub fn lab(lab: &LabDocument, directory: &str, options: &ShowOptions) -> String 
     let mut out = Page::new(options);
     let name = out.paint(Tone::Strong, &format::clipped(&lab.name, NAME_WIDTH, options.ascii));
     out.line(&format!("lab {name}: {}", words::extent(lab)));
+    answer(&mut out, lab);
+    explained(&mut out, lab);
     for (phase, series) in lab.series() {
         of_series(&mut out, lab, &phase, &series);
     }
@@ -40,6 +46,44 @@ pub fn lab(lab: &LabDocument, directory: &str, options: &ShowOptions) -> String 
         lab.limits.iter().for_each(|limit| out.paragraph("  ", "    ", Tone::Faint, limit));
     }
     out.finish()
+}
+
+/// The verdict, and the worst sample of all.
+fn answer(out: &mut Page, lab: &LabDocument) {
+    let tone = match lab.verdict {
+        Some(VerdictWord::Met) => Tone::Good,
+        Some(VerdictWord::NotMet | VerdictWord::Invalid) => Tone::Bad,
+        _ => Tone::Plain,
+    };
+    let verdict = words::verdict(lab).map(|text| ("verdict", tone, text));
+    let figure = words::figure(lab).map(|text| ("figure", Tone::Plain, text));
+    for (word, tone, text) in verdict.into_iter().chain(figure) {
+        let word = out.paint(Tone::Faint, &format!("{word:<LEFT$}"));
+        out.paragraph(&word, &" ".repeat(LEFT), tone, &text);
+    }
+}
+
+/// What delayed the worst sample of each cell, and the calls around the worst of them.
+fn explained(out: &mut Page, lab: &LabDocument) {
+    let Some(table) = worst(lab, usize::MAX).unless_empty() else { return };
+    table::section(out, &table);
+    let known = lab.cells.iter().filter_map(|cell| Some((cell, cell.worst.as_ref()?)));
+    let mut called: Vec<_> = known.filter(|(_, worst)| !worst.calls.is_empty()).collect();
+    called.sort_by_key(|(_, worst)| std::cmp::Reverse(worst.latency));
+    for (cell, worst) in called.iter().take(CALLS) {
+        let name = format::clipped(&cell.name, NAME_WIDTH, out.options.ascii);
+        let text = format!("calls in {name}: {}", words::calls(worst));
+        out.paragraph("  ", "    ", Tone::Faint, &text);
+    }
+    let unexplained = lab
+        .cells
+        .iter()
+        .filter_map(|cell| Some((cell, cell.worst.as_ref()?.unexplained.as_deref()?)));
+    for (cell, why) in unexplained.take(LISTED) {
+        let text =
+            format!("{} is not explained: {}", format::plain(&cell.name), format::plain(why));
+        out.paragraph("  ", "    ", Tone::Uncertain, &text);
+    }
 }
 
 fn of_series(out: &mut Page, lab: &LabDocument, phase: &str, series: &str) {

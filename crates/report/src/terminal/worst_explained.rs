@@ -4,7 +4,7 @@ use super::ShowOptions;
 use super::paint::{Page, Tone};
 use super::table;
 use crate::format::{count, counted};
-use crate::sentence::explain::{Reason, reasons, share, title, who};
+use crate::sentence::explain::most;
 use crate::tables::{Cell, Column, Table};
 use punctual_analyze::{Explained, Explanations};
 
@@ -51,13 +51,12 @@ pub fn worst_explained(all: &Explanations, options: &ShowOptions) -> String {
 
 fn row(sample: &Explained, all: &Explanations) -> Vec<Cell> {
     let explanation = &sample.explanation;
-    let most = reasons(explanation).into_iter().max_by_key(|reason| reason.time);
     let mut row = vec![Cell::name(&sample.series), Cell::time(explanation.latency().ns())];
-    match most {
-        Some(Reason { part, time, .. }) => row.extend([
-            Cell::share(share(time, explanation.latency())),
-            Cell::text(title(part.cause)),
-            Cell::text(who(part.cause, part.prio, &all.names)),
+    match most(explanation, &all.names) {
+        Some(most) => row.extend([
+            Cell::share(most.share),
+            Cell::text(most.words),
+            Cell::text(most.who.unwrap_or_default()),
         ]),
         None => row.extend([Cell::default(), Cell::default(), Cell::default()]),
     }

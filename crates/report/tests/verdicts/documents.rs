@@ -105,7 +105,7 @@ fn labs_agree_with_their_exit_code() {
         let lab = lab(word, state, equal, finished);
         let way = format!("{word:?} {state} {equal:?}");
         assert_eq!(lab.exit(), exit, "{way}");
-        let page = html::lab(&lab, &[None], "ways").unwrap();
+        let page = html::lab(&lab, &[None], &[], "ways").unwrap();
         let mut junit = Vec::new();
         export::write_junit_of_lab(&lab, &mut junit).unwrap();
         let text = terminal::lab(&lab, "ways", &ShowOptions::default());

@@ -4,7 +4,7 @@
 use super::against::compare;
 use super::archive::{Key, Shown};
 use super::document::{self, Minimised};
-use super::minimise::minimise;
+use super::minimise::{minimise, simpler};
 use super::require::Require;
 use super::search::{Search, Trials};
 use super::space::{Choice, Input, LIVES_MS, Space};
@@ -19,7 +19,7 @@ use punctual_bundle::Member;
 use punctual_bundle::hunt::{Against, HuntDocument, Least, TrialState};
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What is searched, in the search's directory.
 pub const SPEC: &str = "hunt.toml";
@@ -31,6 +31,9 @@ const FOUND: &str = "found";
 const MINIMISED: usize = 12;
 /// Of four parts of budget and trials, those of the search; the rest is for making smaller.
 const SEARCHED: u32 = 3;
+/// Inputs for whose first step towards smaller ones there is time at least, of up to half of the
+/// budget.
+const STEPS: usize = 2;
 
 /// What became of a search.
 pub struct Ended {
@@ -115,6 +118,8 @@ pub fn run(
     let most_searched = most / 4 * SEARCHED as usize + most % 4;
     while search.tried.len() < most_searched && search.step(&mut runner)? {
         progress(messages, &search, &mut runner);
+        let kept = kept(budget, runner.time_of(STEPS * first_step(&search)));
+        runner.until = Some(began + budget - kept);
     }
     runner.until = Some(began + budget);
     let mut minimised = Minimised::new();
@@ -191,6 +196,18 @@ fn replace(place: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
 /// Of a text that goes into a name of a file.
 pub fn safe(text: &str) -> String {
     text.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '_', "-")
+}
+
+/// How many trials the longest cause's input takes for one step towards a smaller one.
+fn first_step(search: &Search) -> usize {
+    let longest = search.archive.ranked().into_iter().next();
+    longest.map_or(0, |(_, _, trial)| simpler(&search.tried[trial].input).len())
+}
+
+/// What of the budget is kept for making inputs smaller: its part, or what the first steps take
+/// where that is more, of up to half.
+fn kept(budget: Duration, steps: Duration) -> Duration {
+    (budget / 4 * (4 - SEARCHED)).max(steps).min(budget / 2)
 }
 
 /// A line for each batch.
@@ -280,4 +297,18 @@ fn against(
         failed: (inputs.len() - ours.len()) as u64,
         changes: compare(&ours, &theirs),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kept;
+    use std::time::Duration;
+
+    #[test]
+    fn there_is_time_for_making_inputs_smaller() {
+        let secs = Duration::from_secs;
+        assert_eq!(kept(secs(1_800), secs(40)), secs(450));
+        assert_eq!(kept(secs(120), secs(50)), secs(50));
+        assert_eq!(kept(secs(120), secs(500)), secs(60));
+    }
 }

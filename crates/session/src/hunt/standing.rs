@@ -45,7 +45,10 @@ impl Standing {
     pub fn line(&self, now: Instant) -> String {
         let trials = match self.most {
             Some(most) => format!("{} of {}", self.tried, counted(most as u64, "trial")),
-            None => counted(self.tried as u64, "trial"),
+            None => match self.expected(now) {
+                Some(all) => format!("{} of about {}", self.tried, counted(all as u64, "trial")),
+                None => counted(self.tried as u64, "trial"),
+            },
         };
         let left = Nanos(i64::try_from(self.left(now).as_nanos()).unwrap_or(i64::MAX));
         let left = Nanos(left.ns() / Nanos::SECOND.ns() * Nanos::SECOND.ns());
@@ -61,6 +64,14 @@ impl Standing {
             roughly(left),
             counted(self.causes as u64, "cause"),
         )
+    }
+
+    /// How many trials the budget has room for at the pace so far.
+    fn expected(&self, now: Instant) -> Option<usize> {
+        let took = now.saturating_duration_since(self.began).as_secs_f64();
+        let budget = self.until.saturating_duration_since(self.began).as_secs_f64();
+        let all = self.tried as f64 * budget / took.max(0.001);
+        (self.tried > 0).then(|| (all.round() as usize).max(self.tried))
     }
 
     /// What the budget leaves; less where the trials end before.
@@ -82,7 +93,10 @@ mod tests {
         let at = |seconds| began + Duration::from_secs(seconds);
         let mut standing = Standing::new(began, Duration::from_secs(600), None);
         assert_eq!(standing.line(began), "0 trials, about 10 min 00 s left, 0 causes");
-        standing = Standing { most: Some(48), ..standing };
+        standing = Standing { tried: 8, ..standing };
+        let line = standing.line(at(60));
+        assert!(line.starts_with("8 of about 80 trials, about 9 min 00 s left"), "{line}");
+        standing = Standing { tried: 0, most: Some(48), ..standing };
         assert_eq!(standing.line(at(30)), "0 of 48 trials, about 9 min 30 s left, 0 causes");
         standing = Standing { tried: 8, failed: 1, causes: 1, ..standing };
         standing.longest = Some(("f".to_owned(), 4_033_607));

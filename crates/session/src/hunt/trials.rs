@@ -49,6 +49,8 @@ pub struct Runner<'a> {
     pub interrupted: bool,
     /// Trials that were run by this process.
     pub started: usize,
+    /// How long that took.
+    ran: Duration,
     /// The virtual time of an instruction, in ns.
     pub ns_per_instruction: u32,
 }
@@ -81,6 +83,7 @@ impl<'a> Runner<'a> {
             until: None,
             interrupted: false,
             started: 0,
+            ran: Duration::ZERO,
             ns_per_instruction: 8,
         })
     }
@@ -94,6 +97,12 @@ impl<'a> Runner<'a> {
     pub fn bundle(&self, input: &Input) -> Result<PathBuf, Failure> {
         let (name, _) = self.experiment(input)?;
         Ok(self.directory.path().join("cells").join(name).join("r1"))
+    }
+
+    /// How long so many trials take, by those that were run; nothing where none was.
+    pub fn time_of(&self, trials: usize) -> Duration {
+        let started = u32::try_from(self.started.max(1)).unwrap_or(u32::MAX);
+        self.ran / started * u32::try_from(trials).unwrap_or(u32::MAX)
     }
 
     fn planned(&self, batch: &[Input]) -> Result<Planned, Failure> {
@@ -137,11 +146,13 @@ impl Trials for Runner<'_> {
         if before > 0 && planned.budget == Some(Duration::ZERO) {
             return Ok(None);
         }
+        let began = Instant::now();
         let whole = self.standing.as_ref().map(|standing| || standing.line(Instant::now()));
         let whole = whole.as_ref().map(|whole| whole as Whole<'_>);
         let ran =
             schedule::run(&planned, &left, &self.directory, self.interrupts, self.messages, whole)?;
         self.started += before;
+        self.ran += began.elapsed();
         self.interrupted |= ran.interrupted;
         let mut by_cell: Vec<Option<Shown>> = vec![None; batch.len()];
         for (job, why) in jobs.iter().zip(known) {

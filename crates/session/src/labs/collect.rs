@@ -3,6 +3,7 @@
 use super::attempt::{Done, Ran, outcome};
 use super::directory::{Directory, hex};
 use super::jobs::{Job, Planned};
+use super::worst;
 use crate::exit::Failure;
 use punctual_analyze::divergence::first_divergence;
 use punctual_analyze::lab::{Measured, SeedRuns, cell as measured, requiring};
@@ -49,7 +50,7 @@ pub fn document(
         requirements,
         limits,
         published: planned.lab.published.iter().map(published).collect(),
-        verdict: worst(cells.iter().map(|cell| cell.verdict)),
+        verdict: VerdictWord::gravest(cells.iter().filter_map(|cell| cell.verdict)),
         cells,
     })
 }
@@ -120,11 +121,6 @@ fn published(published: &Published) -> PublishedDocument {
     }
 }
 
-/// The worst of some verdicts.
-fn worst(verdicts: impl Iterator<Item = Option<VerdictWord>>) -> Option<VerdictWord> {
-    VerdictWord::gravest(verdicts.flatten())
-}
-
 fn cell(
     planned: &Planned,
     number: usize,
@@ -171,7 +167,7 @@ fn cell(
         .iter()
         .map(|(seed, bundle)| SeedRuns { seed: planned.seeds[*seed], bundle })
         .collect();
-    let Measured { series, seeds: figures, worst, verdict } = measured(&runs);
+    let Measured { series, seeds: figures, worst: worst_of, verdict } = measured(&runs);
     for ((seed, _), (figures, verdict)) in firsts.iter().zip(figures) {
         seeds[*seed].series = figures;
         seeds[*seed].verdict = verdict;
@@ -182,6 +178,10 @@ fn cell(
         () if runs().any(|run| run.bundle.is_none()) => CellState::Waiting,
         () => CellState::Done,
     };
+    let worst_run = firsts.get(worst_of).and_then(|(seed, bundle)| {
+        let name = seeds[*seed].runs.first()?.bundle.clone()?;
+        Some((bundle, name, planned.seeds[*seed]))
+    });
     let repeats: Vec<Option<String>> =
         (0..planned.repeat as usize).map(|k| digest_of(&seeds, k)).collect();
     Ok(CellDocument {
@@ -189,7 +189,8 @@ fn cell(
         axes: own.cell.axes.iter().cloned().collect::<BTreeMap<_, _>>(),
         target: own.place.clone(),
         state,
-        bundle: firsts.get(worst).and_then(|(seed, _)| seeds[*seed].runs[0].bundle.clone()),
+        worst: worst_run.as_ref().and_then(|(run, name, seed)| worst::of(run, name, *seed)),
+        bundle: worst_run.map(|(_, name, _)| name),
         digest: repeats.first().cloned().flatten(),
         equal: (planned.repeat > 1 && planned.repeats_exactly(number) && state == CellState::Done)
             .then_some(equal),

@@ -21,6 +21,7 @@ use super::run_name::RunName;
 use crate::exit::Failure;
 use crate::machine;
 use punctual_bundle::{Bundle, Completeness, Member, Outcome, Pinned, lab};
+use punctual_core::Nanos;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -313,6 +314,16 @@ impl Directory {
         let text = serde_json::to_string_pretty(document).map_err(Failure::failed)?;
         self.replace(lab::FILE, text.as_bytes())
     }
+}
+
+/// How long a run took that has its name in the directory of a lab, of whatever inputs.
+pub fn took(lab: &Path, name: &RunName) -> Option<Nanos> {
+    let stamp = Member::root(lab).join(name.bundle()).join(STAMP);
+    stamp
+        .read_json::<Stamp>()
+        .ok()
+        .map(|stamp| Nanos(stamp.took))
+        .filter(|took| *took > Nanos::ZERO)
 }
 
 /// Whether a run came to its end, whatever the end was but an interruption or a failure.

@@ -1,13 +1,18 @@
 //! Every run of a lab.
 
+use super::directory::took;
 use super::engine::Engine;
 use super::lane::{Lane, limit, place};
 use super::request::{Overrides, checked};
 use super::run_name::RunName;
+use super::times::Times;
 use crate::exit::Failure;
+use punctual_bundle::lab::VIRTUAL_MACHINE;
 use punctual_core::Nanos;
 use punctual_plan::TargetPlan;
 use punctual_plan::lab::{Cell, Lab};
+use punctual_report::format::counted;
+use std::path::Path;
 use std::time::Duration;
 
 /// Of a guest's run: what it takes beside measuring, from packing its files to reading its results.
@@ -37,6 +42,8 @@ pub struct Planned {
     pub exact: bool,
     /// How long runs may be started; none: until all ran.
     pub budget: Option<Duration>,
+    /// What runs took here before.
+    pub times: Times,
 }
 
 /// A cell with what is known before it runs.
@@ -51,6 +58,8 @@ pub struct PlannedCell {
     pub limit: Option<&'static str>,
     /// How long one run measures, in its own time.
     pub measures: Option<Nanos>,
+    /// How long a run of it took before, in this lab's directory.
+    pub took: Option<Nanos>,
 }
 
 /// One run.
@@ -90,6 +99,7 @@ impl Planned {
             },
             limit: limit(&target),
             measures,
+            took: None,
         });
         let cells: Vec<PlannedCell> = cells.collect();
         let seeds = overrides.seeds.as_ref().or(lab.seeds.as_ref());
@@ -102,6 +112,7 @@ impl Planned {
             engine: overrides.engine.clone(),
             exact: overrides.exact,
             budget: overrides.budget,
+            times: Times::default(),
             lab,
             cells,
         })
@@ -143,15 +154,65 @@ impl Planned {
         self.cells[cell].lane == Lane::Virtual
     }
 
-    /// How long one run is expected to take by this machine's clock, before any has been seen;
-    /// `None` where nobody knows.
+    /// Takes from this lab's directory, and from other labs here, how long runs take.
+    pub fn learn(&mut self, directory: &Path) {
+        self.times = Times::read();
+        let took = |cell: usize| {
+            let runs = (0..self.seeds.len())
+                .flat_map(|seed| (0..self.repeat).map(move |repeat| Job { cell, seed, repeat }));
+            let mut took: Vec<i64> =
+                runs.filter_map(|job| took(directory, &self.name(&job))).map(Nanos::ns).collect();
+            took.sort_unstable();
+            took.get(took.len() / 2).copied().map(Nanos)
+        };
+        let all: Vec<Option<Nanos>> = (0..self.cells.len()).map(took).collect();
+        self.cells.iter_mut().zip(all).for_each(|(cell, took)| cell.took = took);
+    }
+
+    /// What takes how long: how a cell runs, and whether every instruction is seen.
+    pub fn kind(&self, cell: usize) -> String {
+        let kind = match (&self.cells[cell].lane, self.is_guest(cell)) {
+            (Lane::Virtual, _) => "virtual time",
+            (_, true) => "virtual machine",
+            (Lane::Remote(host), _) => return host.clone(),
+            (Lane::Machine, _) => "machine",
+        };
+        if self.exact { format!("{kind}, every instruction") } else { kind.to_owned() }
+    }
+
+    fn is_guest(&self, cell: usize) -> bool {
+        self.cells[cell].place.starts_with(VIRTUAL_MACHINE)
+    }
+
+    /// How long one run is expected to take by this machine's clock: as it took here before, else
+    /// as others of its kind did; `None` where nobody knows.
     pub fn expected(&self, cell: usize) -> Option<Nanos> {
-        let cell = &self.cells[cell];
-        let (around, slower) = match (&cell.lane, cell.place.starts_with("virtual machine")) {
+        let factor = self.times.factor(&self.kind(cell)).map_or(1.0, |(factor, _)| factor);
+        let estimated = || Some(Nanos((self.unlearned(cell)?.ns() as f64 * factor) as i64));
+        self.cells[cell].took.or_else(estimated)
+    }
+
+    /// The same before any has been seen.
+    pub fn unlearned(&self, cell: usize) -> Option<Nanos> {
+        let (around, slower) = match (&self.cells[cell].lane, self.is_guest(cell)) {
             (Lane::Virtual, _) => (AROUND, SLOWER),
             (_, true) => (AROUND, 1),
             _ => (Nanos::SECOND, 1),
         };
-        cell.measures.map(|measures| measures * slower + around)
+        self.cells[cell].measures.map(|measures| measures * slower + around)
+    }
+
+    /// What estimates are made of, in words.
+    pub fn basis(&self) -> String {
+        let own = self.cells.iter().filter(|cell| cell.took.is_some()).count() as u64;
+        let known = |cell: usize| self.times.factor(&self.kind(cell)).map(|(_, runs)| runs as u64);
+        let runs = (0..self.cells.len()).filter_map(known).max();
+        match (own, runs) {
+            (0, None) => "no run of this kind is known here".to_owned(),
+            (0, Some(runs)) => {
+                format!("from {} of this kind here", counted(runs, "earlier run"))
+            }
+            (own, _) => format!("from what {} took before", counted(own, "cell")),
+        }
     }
 }

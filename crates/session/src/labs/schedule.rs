@@ -7,6 +7,7 @@ use super::hosts::{Hosts, Next};
 use super::jobs::{Job, Planned};
 use super::lane::Lane;
 use super::progress::{Progress, Whole};
+use super::times::Times;
 use crate::exit::Failure;
 use crate::interrupts::Interrupts;
 use crate::messages::Messages;
@@ -44,6 +45,7 @@ pub fn run(
             None => Done::Waiting,
         };
     let done: Vec<Done> = jobs.iter().zip(&inputs).map(finished).collect();
+    let before = done.clone();
     let there = done.iter().filter(|done| matches!(done, Done::Whole(_))).count();
     let mut scheduler = Scheduler {
         planned,
@@ -60,6 +62,7 @@ pub fn run(
     let ended = scheduler.all(&inputs, interrupts);
     scheduler.progress.end();
     let interrupted = ended?;
+    Times::remember(planned, jobs, &before, &scheduler.done);
     Ok(Ran { done: scheduler.done, interrupted })
 }
 

@@ -1,12 +1,18 @@
-//! `punctual lab replay`: a cell of a lab once more, with the recorder on, or traced from outside.
+//! `punctual lab replay`: the worst sample of a cell of a lab: the very one in virtual time,
+//! replayed from what was kept of its run; elsewhere another run, with the recorder on.
 
 use super::report::inside;
+use crate::commands::bundle::show_options_of;
 use crate::commands::explain::exactly_of;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
+use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
 use punctual_bundle::lab::{self, CellDocument, SeedDocument};
 use punctual_bundle::{Bundle, Timebase};
+use punctual_core::Nanos;
 use punctual_report::format::{micros, plain};
+use punctual_report::terminal;
+use punctual_session::exact::{self, HowMuch};
 use punctual_session::interrupts::Interrupts;
 use punctual_session::labs::attempt;
 use punctual_session::messages::shown;
@@ -19,18 +25,23 @@ use std::time::Duration;
 /// The option of `punctual run`.
 const EXACT: &str = "--exact";
 
-/// Run a cell and seed of a lab again with recording enabled, and check whether recording changed
-/// the timeline
+/// Show what delayed the worst sample of a cell of a lab
+///
+/// In virtual time this is the very sample of the lab: its run is replayed from the files that were
+/// kept of it, with every instruction traced. In real time no run can be repeated: the cell is run
+/// again with recording enabled.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual lab replay punctual-lab-p2 \
                         6.1_voluntary_loaded\n  punctual lab replay punctual-lab-p2 \
-                        6.1_voluntary_loaded --seed 7 --output worst\n  punctual lab replay \
+                        6.1_voluntary_loaded --seed 7\n  punctual lab replay \
                         punctual-lab-p2 6.1_voluntary_loaded --seed 7 --plain\n  punctual lab \
-                        replay punctual-lab-p2 6.1_voluntary_loaded --exact\n\nWithout --seed, \
-                        the worst seed is used. --plain repeats the run without recording: in \
-                        virtual time the samples must be identical.\n\nExit codes: 0 done; 1 the \
-                        run failed, or with --plain in virtual time the samples differ; 2 the \
-                        request was invalid; 4 with --exact the samples differ.")]
+                        replay punctual-lab-p2 6.1_voluntary_loaded --record --output \
+                        recorded\n\nWithout --seed, the worst seed is used. --plain, --exact and \
+                        --record run the experiment again, into a new bundle; in virtual time the \
+                        samples must be identical, but with --record, whose recorder is another \
+                        timeline.\n\nExit codes: 0 done; 1 the run failed, or with --plain in \
+                        virtual time the samples differ; 2 the request was invalid; 4 the samples \
+                        of the replay differ.")]
 pub struct Args {
     /// The lab's directory
     #[arg(value_name = "LAB")]
@@ -41,16 +52,21 @@ pub struct Args {
     /// The seed [default: the worst]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// The new bundle's directory, which must not exist [default: replay-<cell>-<time>]
+    /// Run the experiment again, into this directory, which must not exist [default, where it is
+    /// run: replay-<cell>-<time>]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Repeat the run exactly, without recording
-    #[arg(long, conflicts_with = "exact")]
+    /// Run it again without recording
+    #[arg(long, conflicts_with_all = ["exact", "record"])]
     plain: bool,
-    /// Repeat the run exactly in virtual time, trace every instruction, and explain the worst
-    /// samples by function (docs/exact.md)
-    #[arg(long)]
+    /// Run it again in virtual time, trace every instruction, and explain the worst samples by
+    /// function (docs/exact.md)
+    #[arg(long, conflicts_with = "record")]
     exact: bool,
+    /// Run it again with recording: in virtual time its instructions make another timeline, whose
+    /// worst sample is another
+    #[arg(long)]
+    record: bool,
 }
 
 /// Finds the cell, runs it again and compares.
@@ -68,6 +84,11 @@ pub fn run(args: Args) -> Ending {
         return Err(Failure::refused(NOT_EXACT));
     }
     let seed = seed(cell, args.seed)?;
+    let is_virtual = cell.timebase() == Timebase::Virtual;
+    let same = is_virtual && !(args.plain || args.exact || args.record);
+    if let Some(kept) = kept_run(&args, seed).filter(|_| same && args.output.is_none()) {
+        return shown_again(&args, seed, &kept);
+    }
     let outside =
         || Failure::refused("lab.json names files that the lab's directory does not contain");
     let experiment = inside(&args.directory, &seed.experiment).ok_or_else(outside)?;
@@ -79,7 +100,8 @@ pub fn run(args: Args) -> Ending {
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from(format!("replay-{}-{stamp}", plain(&cell.name))));
-    let how = match (args.plain, args.exact) {
+    let exact = args.exact || same;
+    let how = match (args.plain, exact) {
         (true, _) => None,
         (_, true) => Some(EXACT),
         _ => Some("--explain"),
@@ -92,7 +114,56 @@ pub fn run(args: Args) -> Ending {
             _ => Failure::failed(message),
         }
     })?;
-    compare_with_lab(&args, cell, seed, &bundle)
+    compare_with_lab(&args, exact, cell, seed, &bundle)
+}
+
+/// The first run of a seed, where it can be replayed from what was kept of it.
+fn kept_run(args: &Args, seed: &SeedDocument) -> Option<Bundle> {
+    let name = seed.runs.first()?.bundle.as_ref()?;
+    let bundle = Bundle::open(inside(&args.directory, name)?.path()).ok()?;
+    bundle.manifest.target.as_ref()?.made_of.is_some().then_some(bundle)
+}
+
+/// What delayed the worst samples of the very run: from its bundle where it was explained before,
+/// else by a replay.
+fn shown_again(args: &Args, seed: &SeedDocument, kept: &Bundle) -> Ending {
+    let recorded = seed.runs.first().and_then(|run| run.digest.as_deref());
+    let known: Option<ExactDocument> = kept.document(EXACT_MEMBER).unwrap_or_default();
+    let max = seed.series.iter().filter_map(|series| series.max).max();
+    let has_worst = |known: &ExactDocument| {
+        recorded == Some(known.digest.as_str())
+            && known.worst.iter().any(|one| Some(one.latency_ns) == max)
+    };
+    let wanted = HowMuch { worst: exact::WORST, lines: false };
+    let document = match known.filter(has_worst) {
+        Some(known) => Ok(known),
+        None => exact::explain(kept, wanted, output::messages(false)),
+    };
+    let document = document.map_err(|failure| Failure {
+        exit: failure.exit,
+        ..Failure::failed(format!(
+            "{}\nhelp: `punctual lab replay {} {} --exact` runs the experiment again",
+            failure.render(false),
+            plain(&args.directory.display().to_string()),
+            plain(&args.cell)
+        ))
+    })?;
+    if recorded != Some(document.digest.as_str()) {
+        return Err(Failure::no_evidence(format!(
+            "the explanation is of other samples (digest {}) than the lab's run (digest {})",
+            plain(&document.digest),
+            plain(recorded.unwrap_or("unknown"))
+        )));
+    }
+    output::print(&terminal::exact(&document, exact::SHOWN, &show_options_of(kept)))?;
+    let worst = document.worst.iter().map(|one| one.latency_ns).max();
+    let worst =
+        worst.map_or("nothing".to_owned(), |ns| format!("{} virtual µs", micros(Nanos(ns))));
+    let directory = shown(&kept.directory);
+    output::print(&format!(
+        "\nthe samples are those of the lab: worst {worst}\nbundle  {directory}\n"
+    ))?;
+    Ok(Exit::Done)
 }
 
 /// The seed asked for, or the worst.
@@ -179,6 +250,7 @@ fn traced(
 /// Whether the timeline is the same, and what is to be seen of it.
 fn compare_with_lab(
     args: &Args,
+    traced_exactly: bool,
     cell: &CellDocument,
     seed: &SeedDocument,
     replay: &Bundle,
@@ -190,11 +262,11 @@ fn compare_with_lab(
     let before = seed.series.iter().filter_map(|series| series.max).max();
     let after = replay.series().filter_map(|(_, series)| series.state.data.max).max();
     let unit = cell.timebase().unit("µs");
-    let worst = |max: Option<punctual_core::Nanos>| {
+    let worst = |max: Option<Nanos>| {
         max.map_or("nothing".to_owned(), |max| format!("{} {unit}", micros(max)))
     };
-    let (before, after) = (worst(before.map(punctual_core::Nanos)), worst(after));
-    if args.exact {
+    let (before, after) = (worst(before.map(Nanos)), worst(after));
+    if traced_exactly {
         let kept = seed.runs.first().and_then(|run| run.bundle.as_deref());
         let kept = kept.map(|bundle| shown(&args.directory.join(bundle)));
         return traced(recorded, replay, (&before, &after), kept.as_deref());

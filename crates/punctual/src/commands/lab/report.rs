@@ -1,6 +1,7 @@
 //! `punctual lab report`: the results of a lab as one page.
 
 use crate::commands::bundle::show_options;
+use crate::commands::report as bundle_report;
 use crate::commands::stored::{Stored, StoredRun};
 use crate::exit::{Ending, Failure};
 use crate::output;
@@ -9,6 +10,7 @@ use punctual_bundle::lab::{self, CellDocument, LabDocument};
 use punctual_bundle::{Bundle, Member};
 use punctual_report::html::HtmlError;
 use punctual_report::{export, html, terminal};
+use punctual_session::labs::worst;
 use punctual_session::messages::shown;
 use std::path::{Path, PathBuf};
 
@@ -43,7 +45,7 @@ pub fn run(args: Args) -> Ending {
     }
     let (document, page) = match &args.tables {
         None => {
-            let document = lab::read(&args.directory).map_err(Failure::refused)?;
+            let document = read(&args.directory)?;
             let page = write(&document, &args.directory, args.output.as_deref())?;
             (document, page)
         }
@@ -63,6 +65,16 @@ pub fn run(args: Args) -> Ending {
         output::print(&format!("\nreport  {}\n", shown(&page)))?;
     }
     Ok(document.exit())
+}
+
+/// What a lab's directory holds, with what is known of its worst samples by now.
+///
+/// # Errors
+/// It cannot be read, or is of another version.
+pub fn read(directory: &Path) -> Result<LabDocument, Failure> {
+    let mut document = lab::read(directory).map_err(Failure::refused)?;
+    worst::refresh(&mut document, directory);
+    Ok(document)
 }
 
 fn stored_cell(run: &StoredRun) -> Option<StoredCell<'_>> {
@@ -93,31 +105,63 @@ fn of_tables(
         Some(all)
     };
     let pooled: Vec<Option<Bundle>> = document.cells.iter().map(pooled).collect();
-    let page = html::lab(&document, &pooled, &tables.display().to_string());
+    let page = html::lab(&document, &pooled, &[], &tables.display().to_string());
     let page = page.map_err(Failure::failed)?;
     let member = Member::root(Path::new(".")).join(format!("{name}.html"));
     let page = output::write_page(file, &member, &page)?;
     Ok((document, page))
 }
 
-/// Writes the page and prints its path.
+/// Writes the page, and that of each cell's worst run into its bundle.
 pub fn write(
     document: &LabDocument,
     directory: &Path,
     file: Option<&Path>,
 ) -> Result<PathBuf, Failure> {
-    let page = page(document, directory).map_err(Failure::failed)?;
+    let page = page(document, directory, file).map_err(Failure::failed)?;
     output::write_page(file, &Member::root(directory).join("report.html"), &page)
 }
 
-/// The page.
+/// The page as it stands in `file`, or in the lab's directory; that of each cell's worst run is
+/// written.
 ///
 /// # Errors
 /// A template does not fit its data.
-pub fn page(document: &LabDocument, directory: &Path) -> Result<String, HtmlError> {
+pub fn page(
+    document: &LabDocument,
+    directory: &Path,
+    file: Option<&Path>,
+) -> Result<String, HtmlError> {
     let pooled: Vec<Option<Bundle>> =
         document.cells.iter().map(|cell| pooled(document, cell, directory)).collect();
-    html::lab(document, &pooled, &directory.display().to_string())
+    let pages: Vec<Option<String>> =
+        document.cells.iter().map(|cell| page_of(cell, directory, file)).collect();
+    html::lab(document, &pooled, &pages, &directory.display().to_string())
+}
+
+/// Writes the page of a cell's worst run; how the lab's page leads there. A run without one,
+/// because it is damaged or may not be written to, is not led to.
+fn page_of(cell: &CellDocument, directory: &Path, file: Option<&Path>) -> Option<String> {
+    let name = cell.bundle.as_ref()?;
+    let bundle = inside(directory, name).filter(Member::is_directory)?;
+    let bundle = Bundle::open(bundle.path()).ok()?;
+    let page = bundle_report::write_own(&bundle).ok()?;
+    match file {
+        None => Some(format!("{name}/{}", page.file_name()?.to_str()?)),
+        Some(file) => from(file, &page),
+    }
+}
+
+/// The way from a page to another.
+fn from(page: &Path, other: &Path) -> Option<String> {
+    let (page, other) = (std::path::absolute(page).ok()?, std::path::absolute(other).ok()?);
+    let base = page.parent()?;
+    let (mut up, mut shared) = (String::new(), base);
+    while !other.starts_with(shared) {
+        up += "../";
+        shared = shared.parent()?;
+    }
+    Some(up + other.strip_prefix(shared).ok()?.to_str()?)
 }
 
 /// Writes the verdicts.
@@ -143,4 +187,19 @@ fn pooled(document: &LabDocument, cell: &CellDocument, directory: &Path) -> Opti
 pub fn inside(directory: &Path, name: &str) -> Option<Member> {
     let member = Member::root(directory).join(name);
     member.exists().then_some(member)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::from;
+    use std::path::Path;
+
+    #[test]
+    fn a_page_leads_to_another_from_wherever_it_is() {
+        let way = |page: &str, other: &str| from(Path::new(page), Path::new(other));
+        let cell = "/a/lab/cells/x/r1/report.html";
+        assert_eq!(way("/a/lab/p.html", cell).as_deref(), Some("cells/x/r1/report.html"));
+        assert_eq!(way("/a/b/p.html", cell).as_deref(), Some("../lab/cells/x/r1/report.html"));
+        assert_eq!(way("p.html", "lab/r1/report.html").as_deref(), Some("lab/r1/report.html"));
+    }
 }

@@ -12,6 +12,7 @@ use punctual_session::interrupts::Interrupts;
 use punctual_session::labs::collect;
 use punctual_session::labs::directory::Directory;
 use punctual_session::labs::engine::Engine;
+use punctual_session::labs::exactly;
 use punctual_session::labs::jobs::Planned;
 use punctual_session::labs::lane::Lane;
 use punctual_session::labs::request::{self, Overrides};
@@ -65,6 +66,10 @@ pub struct Args {
     /// virtual time on x86-64; docs/exact.md)
     #[arg(long)]
     exact: bool,
+    /// Do not replay the worst run of each cell in virtual time to explain its worst sample by
+    /// function (replays are started for a fifth of the time that the lab took)
+    #[arg(long, conflicts_with = "exact")]
+    no_exact: bool,
     /// Also write the verdicts as JUnit XML to this file: one suite per cell, one case per
     /// requirement and series
     #[arg(long, value_name = "FILE")]
@@ -101,6 +106,7 @@ impl From<LabFile> for Args {
             on: None,
             jobs: None,
             exact,
+            no_exact: false,
             junit,
             json,
             quiet,
@@ -120,19 +126,20 @@ pub fn run(args: Args) -> Ending {
         elsewhere: args.on.is_some(),
         engine: args.on.clone(),
     };
-    let planned = Planned::of(lab, &overrides)?;
+    let mut planned = Planned::of(lab, &overrides)?;
     let elsewhere = planned.cells.iter().find(|cell| cell.lane != Lane::Virtual);
     if let Some(cell) = elsewhere.filter(|_| args.exact) {
         return Err(Failure::refused(format!("cell {}: {NOT_EXACT}", plain(&cell.cell.name))));
-    }
-    if args.plan {
-        output::print(&described(&planned))?;
-        return Ok(Exit::Done);
     }
     let path = args
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from(format!("punctual-lab-{}", planned.lab.name)));
+    planned.learn(&path);
+    if args.plan {
+        output::print(&described(&planned))?;
+        return Ok(Exit::Done);
+    }
     let interrupts = Interrupts::listen()?;
     let directory = Directory::open(&path)?;
     directory.prepare(&planned)?;
@@ -149,8 +156,13 @@ pub fn run(args: Args) -> Ending {
             schedule::run(&planned, &jobs, &directory, &interrupts, messages, None)?
         }
     };
-    let document = collect::document(&planned, &jobs, &ran, &directory)?;
+    let mut document = collect::document(&planned, &jobs, &ran, &directory)?;
     directory.write(&document)?;
+    if !args.no_exact && args.on.is_none() && !ran.interrupted {
+        let budget = exactly::budget(&document, planned.parallel);
+        exactly::explain(&mut document, &path, budget, &interrupts, messages);
+        directory.write(&document)?;
+    }
     let page = match html::BUILT {
         true => Some(report::write(&document, &path, None)?),
         false => None,
@@ -202,7 +214,7 @@ fn described(planned: &Planned) -> String {
     let together = planned.parallel.clamp(1, (cells * runs).max(1) as usize);
     let total = alone + Nanos(side_by_side.ns() / together as i64);
     let estimate = if known {
-        format!("about {}", roughly(total))
+        format!("about {} ({})", roughly(total), planned.basis())
     } else {
         "unknown: a cell has no duration".to_owned()
     };

@@ -53,9 +53,45 @@ pub fn seeds(lab: &LabDocument, directory: &str) -> Option<Table> {
     lab_figures::seeds(lab, directory, ROWS).unless_empty().map(Table::from)
 }
 
-/// Verdict, digest and time of each cell.
-pub fn cells(lab: &LabDocument, directory: &str) -> Table {
+/// Verdict, digest and time of each cell; `pages` has the page of each.
+pub fn cells(lab: &LabDocument, directory: &str, pages: &[Option<String>]) -> Table {
     let mut table = Table::from(lab_figures::cells(lab, directory, ROWS));
     table.rows.iter_mut().zip(0..).for_each(|(row, number)| row[0].place = cell_place(number));
+    for (row, page) in table.rows.iter_mut().zip(pages) {
+        row[0].file = page.as_deref().map(address);
+    }
     table
+}
+
+/// What delayed the worst sample of each cell; each leads to its page, or to its verdict.
+pub fn worst(lab: &LabDocument, pages: &[Option<String>]) -> Option<Table> {
+    let mut table = crate::tables::lab::worst(lab, ROWS).unless_empty().map(Table::from)?;
+    let with_sample = lab.cells.iter().enumerate().filter(|(_, cell)| cell.worst.is_some());
+    for (row, (number, _)) in table.rows.iter_mut().zip(with_sample) {
+        row[0].leads_to = cell_place(number);
+        row[0].file = pages.get(number).and_then(Option::as_deref).map(address);
+    }
+    Some(table)
+}
+
+/// A path as a page has it in a link: nothing in it is taken for a scheme, a query or a fragment.
+fn address(path: &str) -> String {
+    let mut text = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'~' => text.push(char::from(byte)),
+            byte if byte.is_ascii_alphanumeric() => text.push(char::from(byte)),
+            byte => text += &format!("%{byte:02X}"),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn no_path_is_taken_for_anything_else() {
+        assert_eq!(super::address("cells/6.1_rt/r1/report.html"), "cells/6.1_rt/r1/report.html");
+        assert_eq!(super::address("javascript:x?#é"), "javascript%3Ax%3F%23%C3%A9");
+    }
 }

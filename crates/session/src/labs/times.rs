@@ -1,0 +1,88 @@
+//! What runs of labs took on this machine: how long the next ones take is estimated from it.
+
+use super::attempt::Done;
+use super::jobs::{Job, Planned};
+use punctual_bundle::Member;
+use punctual_core::Nanos;
+use punctual_lab::Cache;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// In the user's cache.
+const FILE: &str = "lab-times.json";
+/// Runs of a kind that are remembered, the newest.
+const KEPT: usize = 32;
+
+/// Runs by their kind ([`Planned::kind`]): each with what was estimated before any was known, and
+/// what it took, in ns of this machine's clock.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Times {
+    runs: BTreeMap<String, Vec<[i64; 2]>>,
+}
+
+impl Times {
+    /// Those of this machine; none where nothing is known, or the cache cannot be used.
+    pub fn read() -> Times {
+        place().and_then(|place| place.read_json().ok()).unwrap_or_default()
+    }
+
+    /// How many times as long as estimated runs of a kind take, by the median, and of how many.
+    pub fn factor(&self, kind: &str) -> Option<(f64, usize)> {
+        let runs = self.runs.get(kind)?.iter();
+        let known = runs.filter(|[estimated, took]| *estimated > 0 && *took > 0);
+        let mut ratios: Vec<f64> = known.map(|[e, took]| *took as f64 / *e as f64).collect();
+        ratios.sort_by(f64::total_cmp);
+        let middle = ratios.get(ratios.len() / 2)?;
+        Some((*middle, ratios.len()))
+    }
+
+    /// Adds a run.
+    pub fn add(&mut self, kind: String, estimated: Nanos, took: Nanos) {
+        let runs = self.runs.entry(kind).or_default();
+        runs.push([estimated.ns(), took.ns()]);
+        runs.drain(..runs.len().saturating_sub(KEPT));
+    }
+
+    /// Adds those of these runs that were made now. That they cannot be kept ends nothing.
+    pub fn remember(planned: &Planned, jobs: &[Job], before: &[Done], after: &[Done]) {
+        let is_new = |before: &Done| matches!(before, Done::Waiting);
+        let made = jobs.iter().zip(before.iter().zip(after));
+        let made =
+            made.filter(|(_, (before, _))| is_new(before)).filter_map(|(job, (_, after))| {
+                let Done::Whole(stamp) = after else { return None };
+                Some((planned.kind(job.cell), planned.unlearned(job.cell)?, Nanos(stamp.took)))
+            });
+        let mut times = Times::read();
+        let count = made.map(|(kind, estimated, took)| times.add(kind, estimated, took)).count();
+        if let Some(place) = place().filter(|_| count > 0) {
+            let _ = place.replace_json(&times);
+        }
+    }
+}
+
+fn place() -> Option<Member> {
+    Some(Member::root(Cache::open().ok()?.dir()).join(FILE).private())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_the_newest_counts() {
+        let mut times = Times::default();
+        assert_eq!(times.factor("virtual"), None);
+        // 324 s were promised for what takes 25.
+        for took in [2, 25, 25, 26, 400] {
+            times.add("virtual".into(), Nanos::from_secs(324), Nanos::from_secs(took));
+        }
+        assert_eq!(times.factor("virtual"), Some((25.0 / 324.0, 5)));
+        assert_eq!(times.factor("machine"), None);
+        for _ in 0..KEPT {
+            times.add("virtual".into(), Nanos::from_secs(10), Nanos::from_secs(20));
+        }
+        assert_eq!(times.factor("virtual"), Some((2.0, KEPT)));
+        let hostile: Times = serde_json::from_str(r#"{"runs":{"x":[[0,5],[-1,-1]]}}"#).unwrap();
+        assert_eq!(hostile.factor("x"), None);
+    }
+}
