@@ -68,10 +68,8 @@ fn phase(page: &mut Page, plan: &Plan, phase: &PhasePlan) {
 
 fn measure(page: &mut Page, plan: &Plan, measure: &MeasurePlan) {
     let kind = measure.workload.kind();
-    page.line(
-        1,
-        format!("measure {}: {}, {}", printable(&measure.name), kind.word(), kind.title()),
-    );
+    page.line(1, format!("measure {}: {}", printable(&measure.name), kind.word()));
+    page.fact(2, "measures", kind.title());
     measure.workload.facts().iter().for_each(|(key, value)| page.fact(2, key, value));
     page.keys(2, &plan.measure(measure));
     let parts = measure.workload.parts();

@@ -28,7 +28,8 @@ fn the_smallest_file_has_a_default_for_everything() {
       force              false
 
     phase main (until interrupted)
-      measure timer: timer, from the expiry of a timer to the thread that waits for it
+      measure timer: timer
+        measures           from the expiry of a timer to the thread that waits for it
         method             nanosleep-absolute
         clock              monotonic
         period             1ms
@@ -138,7 +139,8 @@ loads = ["sh-2", "sh"]
         disable            rps, watchdog
 
     phase phase-1 (60s)
-      measure others: timer, from the expiry of a timer to the thread that waits for it
+      measure others: timer
+        measures           from the expiry of a timer to the thread that waits for it
         method             nanosleep-absolute
         clock              monotonic
         period             1ms
@@ -154,7 +156,8 @@ loads = ["sh-2", "sh"]
       no load
 
     phase worked (90s)
-      measure timer: timer, from the expiry of a timer to the thread that waits for it
+      measure timer: timer
+        measures           from the expiry of a timer to the thread that waits for it
         method             timerfd
         clock              realtime
         period             100us
@@ -170,7 +173,8 @@ loads = ["sh-2", "sh"]
         thread   CPUs  policy       starts
         timer/0  2     SCHED_RR 42  +12594ns
         timer/1  2     SCHED_RR 42  +22594ns
-      measure others: timer, from the expiry of a timer to the thread that waits for it
+      measure others: timer
+        measures           from the expiry of a timer to the thread that waits for it
         method             nanosleep-absolute
         clock              monotonic
         period             1ms
@@ -183,7 +187,8 @@ loads = ["sh-2", "sh"]
         thread       CPUs  policy               starts
         others/cpu0  0     SCHED_BATCH, nice 0  +897153ns
         others/cpu1  1     SCHED_BATCH, nice 0  +897153ns
-      measure timer-2: timer, from the expiry of a timer to the thread that waits for it
+      measure timer-2: timer
+        measures           from the expiry of a timer to the thread that waits for it
         method             deadline
         clock              monotonic
         period             10ms

@@ -15,10 +15,10 @@ pub fn of_code(code: u8) -> Ending {
 }
 
 /// What the help says at its end.
-pub const HELP: &str = "Examples:\n  punctual check\n  punctual run examples/quickstart.toml\n  \
-                        punctual run examples/quickstart.toml --target vm:6.12-rt\n  punctual \
-                        isolate create 3\n\nKernels of virtual machines: vm:6.12 or vm:6.12-rt \
-                        is Debian's (an unknown one lists all), vm:./bzImage your own \
-                        image.\n\nExit codes: 0 done; 1 failed while running; \
-                        2 the request was invalid, nothing was started; 3 a stated requirement was \
-                        not met; 4 measured, but the evidence cannot be used.";
+pub const HELP: &str = "Examples:\n  punctual demo\n  punctual attach --explain -- \
+                        ./control-loop\n  punctual measure timer --require 'max < 2ms'\n  \
+                        punctual run examples/quickstart.toml --target vm:6.12-rt\n\nKernels of \
+                        virtual machines: vm:6.12 or vm:6.12-rt is Debian's (an unknown one \
+                        lists all), vm:./bzImage your own image.\n\nExit codes: 0 done; 1 failed \
+                        while running; 2 the request was invalid, nothing was started; 3 a stated \
+                        requirement was not met; 4 measured, but the evidence cannot be used.";

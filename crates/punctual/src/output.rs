@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use punctual_bundle::{Member, Timebase};
 use punctual_plan::Problems;
-use punctual_report::format::is_unsafe;
+use punctual_report::format::{is_unsafe, width_of};
 use punctual_session::messages::{Listener, Messages};
 use punctual_sys::standard_output;
 use std::fs::File;
@@ -135,7 +135,35 @@ pub fn complain(message: &str) {
         (false, true) => "\u{1b}[1;31merror\u{1b}[0m: ",
         (false, false) => "error: ",
     };
-    say(&format!("{prefix}{}\n", message.trim_end()));
+    let first = if prefix.is_empty() { 0 } else { "error: ".len() };
+    let message = match terminal_size(io::stderr()) {
+        Some((columns, _)) => wrapped(message.trim_end(), columns, first),
+        None => message.trim_end().to_owned(),
+    };
+    say(&format!("{prefix}{message}\n"));
+}
+
+/// Words that a terminal would cut stand on the next line, indented. `first`: columns that the
+/// first line lacks.
+fn wrapped(message: &str, columns: usize, first: usize) -> String {
+    let mut text = String::with_capacity(message.len());
+    let mut used = first;
+    for line in message.split_inclusive('\n') {
+        // What was laid out, as the place of a mistake with its caret, and what is coloured, stays.
+        let stays = line.starts_with(' ') || line.contains(['|', '\u{1b}']);
+        for word in line.split_inclusive(' ') {
+            let width = width_of(word.trim_end());
+            if !stays && used > 0 && used + width > columns && width + 2 < columns {
+                text.truncate(text.trim_end_matches(' ').len());
+                text.push_str("\n  ");
+                used = 2;
+            }
+            text.push_str(word);
+            used += width_of(word);
+        }
+        used = 0;
+    }
+    text
 }
 
 /// How wide the terminal is that standard output goes to; 100 where it goes elsewhere.
@@ -205,5 +233,24 @@ impl Messages for StandardError {
             // Carriage return and "erase to the end of the line" (ECMA-48).
             say(&format!("\r{line}\u{1b}[K"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_not_cut_at_the_edge_of_the_terminal() {
+        let message = "this machine lacks the kernel series 9.9\nsecond line\n";
+        assert_eq!(
+            wrapped(message, 24, 7),
+            "this machine\n  lacks the kernel\n  series 9.9\nsecond line\n"
+        );
+        assert_eq!(wrapped(message, 100, 7), message);
+        let place = "  --> experiment.toml:3:1 and more than there is room for";
+        assert_eq!(wrapped(place, 20, 0), place);
+        let long = "a_word_that_is_wider_than_any_terminal_may_be";
+        assert_eq!(wrapped(long, 20, 7), long);
     }
 }

@@ -212,6 +212,21 @@ fn a_cause_is_named_where_the_longest_sample_has_no_windows() {
     }
 }
 
+/// A recording of the whole run explains the answer as windows do, and as `explain` itself.
+#[test]
+fn a_recording_explains_the_answer() {
+    let all = bundles_in("bundles");
+    let (_, recorded) = all.iter().find(|(name, _)| name == "recorded").unwrap();
+    assert!(recorded.windows.is_none() && recorded.recording.is_some());
+    let answer = summary_of(recorded).answer.unwrap();
+    let delays = answer.delayed_by.expect("what delayed it is known");
+    let wanted = Wanted { worst: Some(20), ..Wanted::default() };
+    let explained = explained::open(recorded, &wanted).unwrap();
+    let least = explained.samples.iter().map(|one| one.explanation.latency().ns()).min();
+    assert_eq!((delays.samples, Some(delays.from)), (explained.samples.len() as u64, least));
+    assert_eq!(delays.series, None);
+}
+
 #[test]
 fn a_gate_is_answered_first_and_last() {
     let (_, good) = bundles_in("bundles").into_iter().find(|(name, _)| name == "good").unwrap();

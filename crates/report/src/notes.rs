@@ -10,6 +10,19 @@ pub(crate) fn number(value: f64, unit: &str) -> String {
     format!("{}{unit}", plain_number(value))
 }
 
+/// Times from here on are in µs, as latencies are; shorter ones are costs of single operations.
+const LONG_NS: f64 = 10_000.0;
+
+/// A figure of a measure, with its unit in words.
+pub(crate) fn figure(value: f64, unit: &str) -> String {
+    match unit {
+        "ns" if value.is_finite() && value.abs() >= LONG_NS => {
+            format!("{} µs", format::micros_f64(value))
+        }
+        unit => number(value, &unit.replace("per-", "per ")),
+    }
+}
+
 fn plain_number(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -77,5 +90,9 @@ mod tests {
         assert_eq!(number(-3.0, "ns"), "-3 ns");
         assert_eq!(number(1234.56, "ns"), "1234.6 ns");
         assert_eq!(number(f64::NAN, "ns"), "– ns");
+        assert_eq!(figure(5_015_135_791.0, "ns"), "5,015,136 µs");
+        assert_eq!(figure(31.5, "ns"), "31.500 ns");
+        assert_eq!(figure(1.031, "per-cycle"), "1.031 per cycle");
+        assert_eq!(figure(f64::INFINITY, "ns"), "– ns");
     }
 }

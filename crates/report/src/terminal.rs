@@ -46,6 +46,7 @@ pub use lab::lab;
 pub use live::{LiveFigures, live_header, live_line};
 pub use long_plot::long_plot;
 pub use occupancy::occupancy;
+pub use paint::wrap;
 pub use pairs::{call_header, call_line, pairs};
 pub use recording::{busiest, recording};
 pub use sections::sections;

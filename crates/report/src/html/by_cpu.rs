@@ -145,10 +145,11 @@ fn sets(content: &Content<'_>) -> Vec<(String, Vec<OfCpu>)> {
         if line.cpus.len() > 1 {
             sets.push((line.full.clone(), line.cpus.clone()));
         } else if let Some(cpu) = own.and_then(|cpu| u32::try_from(cpu).ok())
-            && let Some((before, after)) = meta.name.split_once(&format!("cpu{cpu}"))
+            && let Some((before, after)) = around_cpu(&meta.name, cpu)
             && !after.starts_with(|next: char| next.is_ascii_digit())
         {
             let others = format!("{}{after}", before.trim_end_matches('/'));
+            let others = others.trim_start_matches('/').to_owned();
             let of = pinned.entry((line.group, &meta.measure, others)).or_default();
             of.extend(of_line(cpu, line));
         }
@@ -162,6 +163,12 @@ fn sets(content: &Content<'_>) -> Vec<(String, Vec<OfCpu>)> {
     }
     sets.retain(|(_, cpus)| cpus.len() > 1);
     sets
+}
+
+/// What stands before and behind the number of the CPU in a name; rtla's imports are `CPU 3/irq`.
+fn around_cpu(name: &str, cpu: u32) -> Option<(&str, &str)> {
+    let written = [format!("cpu{cpu}"), format!("CPU {cpu}")];
+    written.iter().find_map(|number| name.split_once(number.as_str()))
 }
 
 /// Of more than there is room for, the CPUs with the longest latencies stay; how many do not.
@@ -185,6 +192,14 @@ fn thin_out(sets: &mut Vec<(String, Vec<OfCpu>)>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_number_of_the_cpu_is_no_part_of_what_is_measured() {
+        assert_eq!(around_cpu("timer/cpu3", 3), Some(("timer/", "")));
+        assert_eq!(around_cpu("irq/cpu10/handler", 10), Some(("irq/", "/handler")));
+        assert_eq!(around_cpu("CPU 3/irq", 3), Some(("", "/irq")));
+        assert_eq!(around_cpu("mutex/0", 0), None);
+    }
 
     #[test]
     fn of_too_many_the_longest_stay() {

@@ -52,7 +52,7 @@ pub fn table<'a>(
 
 fn columns() -> Vec<Column> {
     vec![
-        Column::text("series", 0).at_most(NAME),
+        Column::text("series", 0).at_most(NAME).shrinking(),
         Column::text("samples between", 0),
         Column::figures("samples", 3),
         Column::figures("from", 4),

@@ -2,7 +2,7 @@
 //! clock, further figures and tables.
 
 use super::{Cell, Column, Table, Tone, Value};
-use crate::notes::{allowed, cell, number, unavailable};
+use crate::notes::{self, allowed, cell, unavailable};
 use punctual_bundle::meta::MeasureMeta;
 use punctual_core::{Fact, Figure, Validation};
 
@@ -61,9 +61,10 @@ pub fn figures(measures: &[(String, &MeasureMeta)]) -> Table {
         Column::figures("of", 0).meaning("number of events"),
     ];
     let figure = |who: &str, one: &Figure| {
-        let mut value = Cell::figure(one.value, number(one.value, &one.unit));
+        let mut value = Cell::figure(one.value, notes::figure(one.value, &one.unit));
         if let Some([low, high]) = one.interval {
-            value = value.sub(format!("{} to {}", number(low, &one.unit), number(high, &one.unit)));
+            let [low, high] = [low, high].map(|end| notes::figure(end, &one.unit));
+            value = value.sub(format!("{low} to {high}"));
         }
         let of = one.count.map_or_else(Cell::default, Cell::count);
         vec![Cell::text(who), Cell::text(&one.title), value, of]

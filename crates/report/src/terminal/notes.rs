@@ -4,7 +4,7 @@
 use super::paint::{Page, Tone};
 use super::table;
 use crate::format;
-use crate::notes::{allowed, number, unavailable};
+use crate::notes::{allowed, figure as words, unavailable};
 use crate::tables::notes as tables;
 use punctual_bundle::meta::MeasureMeta;
 use punctual_bundle::summary::PhaseSummary;
@@ -69,9 +69,9 @@ fn clock_cost(out: &mut Page, cost: &ClockCost) {
 fn figure(out: &mut Page, one: &Figure) {
     let of = one.count.map_or(String::new(), |count| format!(" (of {})", format::count(count)));
     let interval = one.interval.map_or(String::new(), |[low, high]| {
-        format!(", 95 % interval {} to {}", number(low, &one.unit), number(high, &one.unit))
+        format!(", 95 % interval {} to {}", words(low, &one.unit), words(high, &one.unit))
     });
-    let text = format!("{}: {}{interval}{of}", one.title, number(one.value, &one.unit));
+    let text = format!("{}: {}{interval}{of}", one.title, words(one.value, &one.unit));
     out.paragraph("  ", "    ", Tone::Plain, &format::plain(&text));
 }
 

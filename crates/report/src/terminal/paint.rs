@@ -90,7 +90,8 @@ impl<'a> Page<'a> {
             self.unmarked.set(true);
         }
         let width = self.options.width.saturating_sub(format::width_of(hang)).max(20);
-        for (k, line) in wrap(text, width).into_iter().enumerate() {
+        let lead = visible_width(first).saturating_sub(format::width_of(hang)).min(width / 2);
+        for (k, line) in wrap_after(text, width, lead).into_iter().enumerate() {
             let line = self.paint(tone, &line);
             self.line(&format!("{}{line}", if k == 0 { first } else { hang }));
         }
@@ -144,22 +145,38 @@ pub fn to_ascii(text: &str) -> String {
 /// Breaks a text at its spaces into lines of at most `width` columns; a longer word is broken
 /// wherever that is.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    wrap_after(text, width, 0)
+}
+
+/// The same where the first line lacks `lead` columns.
+fn wrap_after(text: &str, width: usize, lead: usize) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut line = String::new();
+    let (mut line, mut lead) = (String::new(), lead);
     for word in text.split(' ').filter(|word| !word.is_empty()) {
-        if !line.is_empty() && format::width_of(&line) + 1 + format::width_of(word) > width {
+        if !line.is_empty() && lead + format::width_of(&line) + 1 + format::width_of(word) > width {
             lines.push(std::mem::take(&mut line));
+            lead = 0;
         }
         if !line.is_empty() {
             line.push(' ');
         }
         for c in word.chars() {
-            if format::width_of(&line) >= width {
+            if lead + format::width_of(&line) >= width {
                 lines.push(std::mem::take(&mut line));
+                lead = 0;
             }
             line.push(c);
         }
     }
     lines.push(line);
     lines
+}
+
+/// Columns of a text with our own colours, which take none.
+fn visible_width(text: &str) -> usize {
+    let mut parts = text.split('\u{1b}');
+    let before = parts.next().map_or(0, format::width_of);
+    let behind =
+        parts.map(|part| part.split_once('m').map_or(0, |(_, rest)| format::width_of(rest)));
+    before + behind.sum::<usize>()
 }

@@ -30,6 +30,12 @@ pub struct Cyclictest {
     /// The number of samples of each thread (`samples`)
     #[arg(short = 'l', value_name = "LOOPS")]
     l: Option<u64>,
+    /// A thread on each CPU, as `-a all -t`
+    #[arg(short = 'S')]
+    smp: bool,
+    /// No effect: memory is locked unless the file says `memory_lock = false`
+    #[arg(short = 'm')]
+    memory_lock: bool,
 }
 
 impl Cyclictest {
@@ -42,15 +48,19 @@ impl Cyclictest {
     pub fn settings(&self) -> Vec<Override> {
         let of = |key: &str, value: Option<String>| Some((key.to_owned(), value?));
         let time = |span: Option<Nanos>| span.map(|span| quoted(&span.to_string()));
-        let threads = self.t.as_deref().map(|threads| match threads.parse::<u64>() {
+        let or_all = |given: &Option<String>, all: &str| {
+            given.clone().or_else(|| self.smp.then(|| all.to_owned()))
+        };
+        let cpus = or_all(&self.a, "all");
+        let threads = or_all(&self.t, "per-cpu").map(|threads| match threads.parse::<u64>() {
             Ok(number) => number.to_string(),
-            Err(_) => quoted(threads),
+            Err(_) => quoted(&threads),
         });
         [
             of("priority", self.p.map(|priority| priority.to_string())),
             of("period", time(self.i)),
             of("duration", time(self.time)),
-            of("cpus", self.a.as_deref().map(quoted)),
+            of("cpus", cpus.as_deref().map(quoted)),
             of("threads", threads),
             of("samples", self.l.map(|loops| loops.to_string())),
         ]
@@ -133,5 +143,9 @@ mod tests {
         ];
         assert_eq!(written, expected);
         assert!(all.has_length() && !Cyclictest::default().has_length());
+        let smp = Cyclictest { smp: true, a: Some("1".to_owned()), ..Cyclictest::default() };
+        let written: Vec<String> =
+            smp.settings().iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        assert_eq!(written, ["cpus = \"1\"", "threads = \"per-cpu\""]);
     }
 }

@@ -1,11 +1,12 @@
 //! `--events list`, and the words of options.
 
 use crate::exit::{Ending, Exit, Failure};
-use crate::output;
+use crate::output::{self, width};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use punctual_core::event::Group;
 use punctual_record::{Backend, Recorder, Request, syscall_number};
 use punctual_report::format::plain;
+use punctual_report::terminal::wrap;
 use punctual_session::request;
 
 /// Recorders by their words.
@@ -40,6 +41,9 @@ pub fn syscall_numbers(words: &[String]) -> Result<Vec<u32>, Failure> {
     words.iter().map(number).collect()
 }
 
+/// Where the words of a group begin.
+const BEHIND: usize = 17;
+
 /// Describes every group and tries to record it: only an attempt shows reliably what is available.
 pub fn list() -> Ending {
     let tried = Recorder::start(Request::new(Group::ALL, request::online_cpus()?));
@@ -48,16 +52,22 @@ pub fn list() -> Ending {
         Err(_) => (Vec::new(), Vec::new()),
     };
     let mut text = String::new();
+    let further = format!("\n{}", " ".repeat(BEHIND));
     for group in Group::ALL {
         let here = if available.contains(group) { "yes" } else { "no " };
         let usual = if Group::USUAL.contains(group) { "*" } else { " " };
-        text += &format!("{:<10}{usual} {here}  {}\n", group.word(), group.explanation());
+        let lines = wrap(group.explanation(), width().saturating_sub(BEHIND).max(20));
+        text += &format!("{:<10}{usual} {here}  {}\n", group.word(), lines.join(&further));
     }
     text += "\n* recorded by default; yes: available here\n";
     for finding in &findings {
         let evidence =
             finding.evidence.as_ref().map_or(String::new(), |evidence| format!(": {evidence}"));
-        text += &format!("{}\n", plain(&format!("{}{evidence}", finding.message)));
+        let lines = wrap(
+            &plain(&format!("{}{evidence}", finding.message)),
+            width().saturating_sub(2).max(20),
+        );
+        text += &format!("{}\n", lines.join("\n  "));
     }
     if let Err(why) = &tried {
         text += &format!("{}\n", plain(&why.to_string()));
