@@ -15,7 +15,9 @@ mod parts;
 mod properties;
 mod search;
 mod segment;
+mod slack;
 mod steal;
+mod stops;
 #[cfg(test)]
 mod tests;
 mod thread_timeline;

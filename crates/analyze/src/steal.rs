@@ -159,6 +159,7 @@ mod tests {
             timer: 1,
             now: Some(MonotonicNs(at)),
             expires: Some(MonotonicNs(expires)),
+            slack: None,
         };
         Event { at: MonotonicNs(at), cpu, tid: Tid(0), what }
     }

@@ -12,7 +12,7 @@ mod recorded;
 mod tracepoint;
 
 pub use group::Group;
-pub use kind::{EventKind, Futex, PointKind, TaskState};
+pub use kind::{EventKind, Futex, PointKind, TaskState, signal};
 pub use named::NamedTracepoint;
 pub use names::{CallCounts, FunctionName, LineName, Names, ProbeCost, TaskName};
 pub use recorded::{Recorded, Source};

@@ -15,12 +15,6 @@
 #include "ids.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-struct timerqueue_node___expires {
-	i64 expires;
-};
-struct hrtimer___node {
-	struct timerqueue_node___expires node;
-};
 struct hrtimer_cpu_base___clocks;
 struct hrtimer_clock_base___clocks {
 	struct hrtimer_cpu_base___clocks *cpu_base;
@@ -151,6 +145,8 @@ struct attached {
 	u64 rival_behind;
 	u8 rival_comm[16];
 	u32 rival; /* 0: none */
+	u32 stopper; /* who stopped it or its process; 0: not known */
+	u8 stopper_comm[16];
 };
 
 #include "typed.h"
@@ -230,7 +226,6 @@ const volatile u64 period_expiry = 0;
 #define FUTEX_WAIT_BITSET 9
 #define FUTEX_LOCK_PI2 13
 #define FUTEX_TID_MASK 0x3fffffff
-#define TASK_INTERRUPTIBLE 1
 #define CLOCK_REALTIME 0
 #define CLOCK_MONOTONIC 1
 #define CLOCK_BOOTTIME 7
@@ -1323,6 +1318,26 @@ INLINE void awaited(struct attached *t, u64 took)
 	}
 }
 
+/* Of a stop it is who stopped the thread, where that is known, and not who lets it go on. A signal
+ * to a process is one to its first thread. */
+NOINLINE int blame_stopper(struct attached *t)
+{
+	struct attached *of = t;
+
+	if (!t)
+		return 0;
+	if (!t->stopper)
+		of = attached_of(t->process);
+	if (!of || !of->stopper)
+		return 0;
+	t->waker.tid = of->stopper;
+	t->waker.by = WIRE_CYCLE_BY_TASK;
+	__builtin_memcpy(t->waker.comm, of->stopper_comm, sizeof(t->waker.comm));
+	/* Of the freezer each thread has its own. */
+	t->stopper = 0;
+	return 0;
+}
+
 /* Somebody wakes a thread that sleeps, which shall run on `target`. */
 INLINE int wake_up(struct attached *t, struct cpu *here, u32 tid, u32 target, u64 now, u64 expires)
 {
@@ -1341,6 +1356,8 @@ INLINE int wake_up(struct attached *t, struct cpu *here, u32 tid, u32 target, u6
 	} else if (t->state == ASLEEP) {
 		add(a, t->within, slept);
 		t->moment.slept = slept;
+		if (unlikely(t->within == WIRE_PART_STOPPED))
+			blame_stopper(t);
 		if (t->within != WIRE_PART_LOCK)
 			awaited(t, slept);
 		t->cycle.blocks++;
@@ -1688,6 +1705,11 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 	t->within = part_of_sleep(call, in_call, state);
 	if (state & TASK_STOPPED_OR_TRACED || frozen)
 		t->within = WIRE_PART_STOPPED;
+	/* The freezer woke it from the call that it interrupted. */
+	if (frozen && t->waker.by == WIRE_CYCLE_BY_TASK) {
+		t->stopper = t->waker.tid;
+		__builtin_memcpy(t->stopper_comm, t->waker.comm, sizeof(t->stopper_comm));
+	}
 	if (t->faulting)
 		t->within = WIRE_PART_PAGE_FAULT;
 	if (t->reclaiming)
@@ -1943,7 +1965,8 @@ PROGRAM(attach_sys_exit)
 		set_from(t, cpu, now);
 	}
 	if (t->phase == OPEN || t->phase == NO_CYCLE || t->phase == INTERRUPTED) {
-		u32 within;
+		u32 within, stopper = c->awaited;
+		u64 stopped = c->awaited_ns;
 		bool again = t->phase == INTERRUPTED && call->number == restart_syscall;
 
 		if (again) {
@@ -1968,6 +1991,11 @@ PROGRAM(attach_sys_exit)
 			if (t->phase == OPEN)
 				publish_cycle(t, tid, t->entered);
 			next_cycle(t, call, again ? c->entered : t->entered, within);
+			if (again) {
+				/* The stop is this one's. */
+				c->awaited = stopper;
+				c->awaited_ns = stopped;
+			}
 			if (t->passed && !(t->woken && t->passed == t->wake_expires)) {
 				release_passed(t, now,
 					       again ? WIRE_PART_STOPPED : WIRE_PART_OVERRUN);
@@ -2129,13 +2157,9 @@ NOINLINE int period_begins(struct cpu *cpu)
  * the instant that was asked for. */
 INLINE u64 slack_end(struct hrtimer *timer)
 {
-	struct hrtimer___node *of = (void *)timer;
-	i64 hard;
+	u64 slack = slack_of(timer);
 
-	if (!field_exists(of->node.expires))
-		return 0;
-	hard = of->node.expires;
-	return hard > timer->_softexpires ? hard - timer->base->offset : 0;
+	return slack ? timer->_softexpires + slack - timer->base->offset : 0;
 }
 
 /* The instant that was asked for: the kernel may defer a timer beyond it by the task's slack. */
@@ -2158,6 +2182,24 @@ PROGRAM(attach_expire_entry)
 		if (cpu->watched)
 			ran_here(ctx, cpu->watched, cpu->hard_since);
 	}
+	return 0;
+}
+
+/* A signal stops a thread that is watched, or its process, or lets it go on. */
+PROGRAM(attach_signal)
+{
+	struct task_struct *task = (void *)ctx[2];
+	u32 number = ctx[0];
+	struct attached *t;
+
+	if (likely(number - WIRE_SIGNAL_FIRST > WIRE_SIGNAL_LAST - WIRE_SIGNAL_FIRST))
+		return 0;
+	t = attached_of(id_of(task));
+	if (!t)
+		return 0;
+	/* The kernel has woken by then whom it lets go on (prepare_signal). */
+	t->stopper = number == WIRE_SIGNAL_FIRST ? 0 : own_id();
+	bpf_get_current_comm(t->stopper_comm, sizeof(t->stopper_comm));
 	return 0;
 }
 

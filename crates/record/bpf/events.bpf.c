@@ -132,6 +132,12 @@ NOINLINE int telling_switch(u64 *ctx, struct buffer *buffer, u32 cpu, u32 state)
 	return state & TASK_UNINTERRUPTIBLE ? emit_stack(ctx) : 0;
 }
 
+/* The freezer of its control group holds the task: it sleeps like any other. */
+INLINE bool is_frozen(struct task_struct *task)
+{
+	return task->jobctl & JOBCTL_TRAP_FREEZE;
+}
+
 INLINE int switch_of(u64 *ctx, u32 state)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
@@ -143,6 +149,8 @@ INLINE int switch_of(u64 *ctx, u32 state)
 		return 0;
 	if ((u8)ctx[0])
 		state = 0;
+	if (state & TASK_INTERRUPTIBLE && unlikely(is_frozen(prev)))
+		state = TASK_STOPPED;
 	if (flight && unlikely(buffer->at.held || (state ? state & TASK_UNINTERRUPTIBLE
 							 : prev->pid && prev->prio >= REAL_TIME)))
 		return telling_switch(ctx, buffer, cpu, state);
@@ -233,6 +241,18 @@ PROGRAM(pi_setprio)
 	}
 	record.new = wire_prio(prio);
 	return EMIT_ABOUT(task, WIRE_PI_SETPRIO, record);
+}
+
+/* Signals that stop a process or let it go on: others are too many. */
+PROGRAM(signalled)
+{
+	struct task_struct *task = (void *)ctx[2];
+	u32 number = ctx[0];
+	struct wire_signal record = { .task = task->pid, .signal = number };
+
+	if (likely(number - WIRE_SIGNAL_FIRST > WIRE_SIGNAL_LAST - WIRE_SIGNAL_FIRST))
+		return 0;
+	return EMIT_ABOUT(task, WIRE_SIGNAL, record);
 }
 
 /* Names: whatever the filters are, because any task may turn up in an event. */
@@ -417,21 +437,29 @@ INLINE u64 hrtimer_expires(struct hrtimer *timer)
 PROGRAM(hrtimer_start)
 {
 	struct hrtimer *timer = (void *)ctx[0];
-	struct wire_hrtimer_start record = { .timer = ctx[0], .expires = hrtimer_expires(timer) };
+	struct wire_hrtimer_slack_start record = { .timer = ctx[0],
+						   .expires = hrtimer_expires(timer),
+						   .slack = slack_of(timer) };
 
-	return EMIT(WIRE_HRTIMER_START, record);
+	if (unlikely(record.slack))
+		return EMIT(WIRE_HRTIMER_SLACK_START, record);
+	return emit(WIRE_HRTIMER_START, &record, sizeof(struct wire_hrtimer_start));
 }
 
 PROGRAM(hrtimer_entry)
 {
 	struct hrtimer *timer = (void *)ctx[0];
-	struct wire_hrtimer_entry record = { .timer = ctx[0], .expires = hrtimer_expires(timer) };
+	struct wire_hrtimer_slack_entry record = { .timer = ctx[0],
+						   .expires = hrtimer_expires(timer),
+						   .slack = slack_of(timer) };
 
 	if (!flight) {
 		bpf_probe_read_kernel(&record.now, 8, (void *)ctx[1]);
 		record.now -= timer->base->offset;
 	}
-	return EMIT(WIRE_HRTIMER_ENTRY, record);
+	if (unlikely(record.slack))
+		return EMIT(WIRE_HRTIMER_SLACK_ENTRY, record);
+	return emit(WIRE_HRTIMER_ENTRY, &record, sizeof(struct wire_hrtimer_entry));
 }
 
 PROGRAM(timer_start)

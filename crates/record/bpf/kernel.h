@@ -36,7 +36,10 @@ typedef _Bool bool;
 #define BPF_F_NO_PREALLOC 1
 #define BPF_F_USER_STACK (1 << 8)
 #define BPF_F_FAST_STACK_CMP (1 << 9)
+#define TASK_INTERRUPTIBLE 1
 #define TASK_UNINTERRUPTIBLE 2
+#define TASK_STOPPED 4
+#define JOBCTL_TRAP_FREEZE (1ul << 23)
 #define PF_KTHREAD 0x00200000
 #define PWR_EVENT_EXIT 0xffffffff
 #define BPF_F_MMAPABLE (1 << 10)
@@ -87,6 +90,12 @@ struct hrtimer {
 	void *function;
 	struct hrtimer_clock_base *base;
 	u8 state;
+};
+struct timerqueue_node___expires {
+	i64 expires;
+};
+struct hrtimer___node {
+	struct timerqueue_node___expires node;
 };
 struct sched_dl_entity {
 	u64 dl_deadline;
@@ -216,6 +225,19 @@ struct work_struct {
 };
 
 #pragma clang attribute pop
+
+/* By how much the kernel may let the timer of a thread that is not real-time expire later than it
+ * asked for. */
+INLINE u64 slack_of(struct hrtimer *timer)
+{
+	struct hrtimer___node *of = (void *)timer;
+	i64 hard, soft = timer->_softexpires;
+
+	if (!field_exists(of->node.expires))
+		return 0;
+	hard = of->node.expires;
+	return hard > soft ? hard - soft : 0;
+}
 
 /* A lock that somebody waits for: of glibc (sysdeps/nptl/lowlevellock.h) and of Rust's standard
  * library (sys/sync/mutex/futex.rs) has this value, one of musl (src/thread) is negative. */

@@ -97,6 +97,20 @@ struct wire_hrtimer_entry {
 	u64 now; /* 0: not read */
 	u64 expires; /* 0: not known */
 };
+/* The same of timers that the kernel may let expire later, by so many ns. */
+#define WIRE_HRTIMER_SLACK_START 27
+#define WIRE_HRTIMER_SLACK_ENTRY 28
+struct wire_hrtimer_slack_start {
+	u64 timer;
+	u64 expires;
+	u64 slack;
+};
+struct wire_hrtimer_slack_entry {
+	u64 timer;
+	u64 now;
+	u64 expires;
+	u64 slack;
+};
 struct wire_timer {
 	u64 timer;
 	u64 value; /* start: jiffies; entry: the function */
@@ -195,6 +209,15 @@ struct wire_mmc {
 struct wire_napi {
 	u32 work;
 	u32 budget;
+};
+
+/* One that stops a process or lets it go on. */
+#define WIRE_SIGNAL 51
+#define WIRE_SIGNAL_FIRST 18
+#define WIRE_SIGNAL_LAST 22
+struct wire_signal {
+	u32 task;
+	u32 signal;
 };
 
 /* Written by punctual itself. */

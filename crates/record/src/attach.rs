@@ -68,6 +68,9 @@ const WITHOUT_TIMERS: u32 = 200;
 /// Only where the end of the interrupt is not seen in which timers expire.
 const TIMER_ENDS: (&str, &str) = ("hrtimer_expire_exit", "account_expire_exit");
 
+/// Who stops a thread: where it is missing, that is not named.
+const SIGNALS: (&str, &str) = ("signal_generate", "attach_signal");
+
 /// Where one of these is missing its count stays 0: that is told.
 const FAULTS: [&str; 2] = ["page_fault_user", "page_fault_kernel"];
 /// What the kernel returns from at the end of one, and what it counts there where that cannot be
@@ -200,6 +203,7 @@ impl Attacher {
         }
         self.attached.extend(faults.into_iter().flatten());
         self.attach_reclaim(kernel);
+        self.attach_signals(kernel);
         let (tracepoint, program) = TIMER_STARTS;
         let starts = self.object.attach_btf_tracepoint(kernel, program, tracepoint)?;
         self.timer_starts = Some(starts.clone());
@@ -211,6 +215,11 @@ impl Attacher {
             })?);
         }
         Ok(())
+    }
+
+    fn attach_signals(&mut self, kernel: &Btf) {
+        let (tracepoint, program) = SIGNALS;
+        self.attached.extend(self.object.attach_btf_tracepoint(kernel, program, tracepoint));
     }
 
     /// The end first: what began unseen is not seen to end either.

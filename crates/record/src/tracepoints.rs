@@ -91,6 +91,7 @@ pub(crate) const ALL: &[Tracepoint] = &[
     at(Sched, "sched", "sched_process_exec", &["execed"], wire::EXEC),
     at(Sched, "sched", "sched_process_exit", &["exited"], wire::EXIT),
     at(Sched, "sched", "sched_pi_setprio", &["pi_setprio"], wire::PI_SETPRIO),
+    at(Sched, "signal", "signal_generate", &["signalled"], wire::SIGNAL),
     at(Irq, "irq", "irq_handler_entry", &["irq_entry", "irq_entry_before_5_15"], wire::IRQ_ENTRY),
     at(Irq, "irq", "irq_handler_exit", &["irq_exit"], wire::IRQ_EXIT),
     at(Vectors, "irq_vectors", "local_timer_entry", VECTOR_ENTRY, wire::VECTOR_ENTRY),

@@ -10,11 +10,13 @@ use punctual_core::MonotonicNs;
 use punctual_core::event::NamedTracepoint;
 use punctual_core::event::{
     Event, EventKind, Futex, Group, RecordBytes, TaskState, Tid, TracepointFormat, TracepointId,
+    signal,
 };
 use punctual_sys::clock;
 use punctual_traces::bytes::ByteOrder;
 use punctual_traces::format::{Field, Format};
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A tracepoint's record with what surrounds it.
@@ -238,7 +240,8 @@ fn names_of(kind: u8) -> &'static [&'static str] {
         layout::VECTOR_ENTRY | layout::VECTOR_EXIT => &["vector"],
         layout::SOFTIRQ_RAISE | layout::SOFTIRQ_ENTRY | layout::SOFTIRQ_EXIT => &["vec"],
         layout::IPI_SEND => &["cpu"],
-        layout::HRTIMER_START => &["hrtimer", "softexpires|expires"],
+        layout::SIGNAL => &["sig", "pid"],
+        layout::HRTIMER_START => &["hrtimer", "softexpires|expires", "expires"],
         layout::HRTIMER_ENTRY => &["hrtimer", "now"],
         layout::HRTIMER_CANCEL | layout::HRTIMER_EXIT => &["hrtimer"],
         layout::TIMER_START => &["timer", "expires"],
@@ -267,6 +270,10 @@ fn names_of(kind: u8) -> &'static [&'static str] {
     }
 }
 
+fn is_recorded(number: u8) -> bool {
+    number == signal::CONTINUE || signal::STOP.contains(&number)
+}
+
 fn what<'a>(
     wants: Wants,
     wall: i64,
@@ -293,6 +300,10 @@ fn what<'a>(
         layout::EXEC => EventKind::Exec,
         layout::EXIT => EventKind::Exit,
         layout::PI_SETPRIO => EventKind::PiSetPrio { task: task(), old: prio(1), new: prio(2) },
+        layout::SIGNAL => {
+            let signal = u8::try_from(n(0)).ok().filter(|number| is_recorded(*number))?;
+            EventKind::Signal { task: Tid(n(1) as u32), signal }
+        }
         layout::IRQ_ENTRY => EventKind::IrqEntry { irq: n(0) as u32 },
         layout::IRQ_EXIT => EventKind::IrqExit { irq: n(0) as u32, handled: n(1) != 0 },
         layout::VECTOR_ENTRY => EventKind::VectorEntry { vector: n(0) as u8 },
@@ -302,13 +313,19 @@ fn what<'a>(
         layout::SOFTIRQ_EXIT => EventKind::SoftirqExit { vector: n(0) as u8 },
         layout::IPI_SEND => EventKind::IpiSend { target: n(0) as u16 },
         layout::HRTIMER_START => {
-            EventKind::HrtimerStart { timer: n(0) as u64, expires: monotonic(n(1), wall) }
+            let slack = n(2).saturating_sub(n(1)).clamp(0, u32::MAX.into()) as u32;
+            EventKind::HrtimerStart {
+                timer: n(0) as u64,
+                expires: monotonic(n(1), wall),
+                slack: NonZeroU32::new(slack),
+            }
         }
         layout::HRTIMER_CANCEL => EventKind::HrtimerCancel { timer: n(0) as u64 },
         layout::HRTIMER_ENTRY => EventKind::HrtimerExpireEntry {
             timer: n(0) as u64,
             now: Some(monotonic(n(1), wall)),
             expires: None,
+            slack: None,
         },
         layout::HRTIMER_EXIT => EventKind::HrtimerExpireExit { timer: n(0) as u64 },
         layout::TIMER_START => EventKind::TimerStart { timer: n(0) as u64, expires: n(1) as u64 },

@@ -230,7 +230,7 @@ fn hostile_recordings_are_only_text() {
         i64::MAX / 2_000,
         9,
         Tid(7),
-        EventKind::HrtimerStart { timer: 1, expires: MonotonicNs(i64::MIN) },
+        EventKind::HrtimerStart { timer: 1, expires: MonotonicNs(i64::MIN), slack: None },
     );
     let queries = [
         "select count(*) from slice where name glob '*drop table*'",

@@ -58,9 +58,10 @@ fn what() -> impl Strategy<Value = EventKind> {
         (instant(), instant()).prop_map(|(now, at)| EventKind::HrtimerExpireEntry {
             timer: 1,
             now: Some(now),
-            expires: Some(at)
+            expires: Some(at),
+            slack: None
         }),
-        instant().prop_map(|expires| EventKind::HrtimerStart { timer: 1, expires }),
+        instant().prop_map(|expires| EventKind::HrtimerStart { timer: 1, expires, slack: None }),
         (any::<u64>(), any::<u64>())
             .prop_map(|(timer, expires)| EventKind::TimerStart { timer, expires }),
     ];

@@ -187,11 +187,11 @@ mod tests {
     use punctual_core::Tid;
 
     fn start(at: i64, expires: i64) -> Event {
-        event(at, EventKind::HrtimerStart { timer: 1, expires: MonotonicNs(expires) })
+        event(at, EventKind::HrtimerStart { timer: 1, expires: MonotonicNs(expires), slack: None })
     }
     fn expire(at: i64, now: i64) -> Event {
         let now = Some(MonotonicNs(now));
-        event(at, EventKind::HrtimerExpireEntry { timer: 1, now, expires: None })
+        event(at, EventKind::HrtimerExpireEntry { timer: 1, now, expires: None, slack: None })
     }
     fn event(at: i64, what: EventKind) -> Event {
         Event { at: MonotonicNs(at), cpu: 0, tid: Tid(1), what }

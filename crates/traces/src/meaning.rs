@@ -4,7 +4,8 @@
 //! shows them, is the business of who reads the file.
 
 use punctual_core::MonotonicNs;
-use punctual_core::event::{EventKind, Futex, TaskState, Tid};
+use punctual_core::event::{EventKind, Futex, TaskState, Tid, signal};
+use std::num::NonZeroU32;
 
 /// How a field is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,6 +95,7 @@ meanings! {
     Exec [n("pid|tid")] ("sched" "sched_process_exec");
     Exit [c("comm"), n("pid|tid")] ("sched" "sched_process_exit");
     PiSetPrio [c("comm"), n("pid|tid"), n("oldprio"), n("newprio")] ("sched" "sched_pi_setprio");
+    Signal [n("sig"), c("comm"), n("pid")] ("signal" "signal_generate");
     IrqEntry [n("irq"), t("name")] ("irq" "irq_handler_entry");
     IrqExit [n("irq"), n("ret")] ("irq" "irq_handler_exit");
     VectorEntry [n("vector")];
@@ -102,7 +104,7 @@ meanings! {
     SoftirqEntry [n("vec")] ("irq" "softirq_entry");
     SoftirqExit [n("vec")] ("irq" "softirq_exit");
     IpiSend [n("cpu")] ("ipi" "ipi_send_cpu");
-    HrtimerStart [p("hrtimer"), n("softexpires|expires")] ("timer" "hrtimer_start");
+    HrtimerStart [p("hrtimer"), n("softexpires|expires"), n("expires")] ("timer" "hrtimer_start");
     HrtimerCancel [p("hrtimer")] ("timer" "hrtimer_cancel");
     HrtimerEntry [p("hrtimer"), n("now")] ("timer" "hrtimer_expire_entry");
     HrtimerExit [p("hrtimer")] ("timer" "hrtimer_expire_exit");
@@ -220,6 +222,11 @@ impl Meaning {
             Meaning::PiSetPrio => {
                 EventKind::PiSetPrio { task: task(1)?, old: prio(2)?, new: prio(3)? }
             }
+            Meaning::Signal => {
+                let stops =
+                    |number: &u8| *number == signal::CONTINUE || signal::STOP.contains(number);
+                EventKind::Signal { task: task(2)?, signal: small(0).filter(stops)? }
+            }
             Meaning::IrqEntry => EventKind::IrqEntry { irq: word(0)? },
             Meaning::IrqExit => EventKind::IrqExit { irq: word(0)?, handled: n(1)? != 0 },
             Meaning::VectorEntry => EventKind::VectorEntry { vector: small(0)? },
@@ -229,11 +236,15 @@ impl Meaning {
             Meaning::SoftirqExit => EventKind::SoftirqExit { vector: small(0)? },
             Meaning::IpiSend => EventKind::IpiSend { target: cpu(0)? },
             Meaning::HrtimerStart => {
-                EventKind::HrtimerStart { timer: address(0)?, expires: instant(1)? }
+                let expires = instant(1)?;
+                let slack = n(2).map_or(0, |hard| hard.saturating_sub(expires.0));
+                let slack = NonZeroU32::new(slack.clamp(0, u32::MAX.into()) as u32);
+                EventKind::HrtimerStart { timer: address(0)?, expires, slack }
             }
             Meaning::HrtimerCancel => EventKind::HrtimerCancel { timer: address(0)? },
             Meaning::HrtimerEntry => {
-                EventKind::HrtimerExpireEntry { timer: address(0)?, now: instant(1), expires: None }
+                let (timer, now) = (address(0)?, instant(1));
+                EventKind::HrtimerExpireEntry { timer, now, expires: None, slack: None }
             }
             Meaning::HrtimerExit => EventKind::HrtimerExpireExit { timer: address(0)? },
             Meaning::TimerStart => {

@@ -19,9 +19,9 @@ pub use shown::{Shown, missing};
 use crate::gaps::{Gaps, Scope};
 use cpu::{Cpu, Expiry};
 use punctual_core::cycle::{
-    CallClass, Cycle, DescriptorSet, Moment, MomentKind, WaitingCall, WokenBy,
+    CallClass, Cycle, DescriptorSet, Moment, MomentKind, TaskName, WaitingCall, WokenBy,
 };
-use punctual_core::event::{Futex, TaskState};
+use punctual_core::event::{Futex, TaskState, signal};
 use punctual_core::{Event, EventKind, MainPart, MonotonicNs};
 use std::collections::HashMap;
 use thread::{Phase, Readiness, Release, State, Thread, Waker};
@@ -126,8 +126,8 @@ impl Stream {
             EventKind::SoftirqEntry { .. } => self.cpu(event.cpu).enter_soft(at),
             EventKind::SoftirqExit { .. } => self.cpu(event.cpu).exit_soft(at),
             EventKind::BlockComplete { .. } => self.cpu(event.cpu).completed = true,
-            EventKind::HrtimerStart { timer, expires } => self.starts(event, timer, expires),
-            EventKind::HrtimerExpireEntry { timer, now, expires } => {
+            EventKind::HrtimerStart { timer, expires, .. } => self.starts(event, timer, expires),
+            EventKind::HrtimerExpireEntry { timer, now, expires, .. } => {
                 let known = self.timers.get(&timer).copied();
                 self.expires(event, timer, known.or(expires).or(now).unwrap_or(at));
             }
@@ -156,7 +156,19 @@ impl Stream {
             }),
             EventKind::ReclaimBegin { .. } => self.reclaims(event, true),
             EventKind::ReclaimEnd { .. } => self.reclaims(event, false),
-            EventKind::Exit => self.forget(tid),
+            // The kernel has woken before whom a signal lets go on.
+            EventKind::Signal { task, signal } => {
+                let by = Some(tid).filter(|by| *by != 0 && signal::STOP.contains(&signal));
+                self.with(task.0, |thread| thread.stopped_by = by);
+            }
+            EventKind::Exit => {
+                // Its id may be another thread's from now on.
+                let known = self.threads.contains_key(&tid);
+                self.forget(tid);
+                let what = MomentKind::Exit { name: TaskName::default() };
+                let moment = Moment { tid, begin: at, end: at, what, call: None, stack: None };
+                known.then(|| take(Found::Moment(moment)));
+            }
             EventKind::Exec => {
                 self.forget(tid);
                 let what = MomentKind::Exec;
@@ -404,6 +416,7 @@ impl Stream {
         };
         let within = match (state, thread.call) {
             (TaskState::LockWait, _) => MainPart::Lock,
+            (TaskState::Stopped, _) => MainPart::Stopped,
             _ if thread.reclaims => MainPart::Reclaim,
             (_, Some((call, _))) => self.calls.part_of_sleep(call, state),
             (TaskState::Blocked, None) if thread.faulted => MainPart::PageFault,

@@ -140,8 +140,12 @@ pub enum Cause {
         /// The system call that returned so.
         call: u32,
     },
+    /// Its timer was due, and the kernel might still let it wait.
+    TimerSlack,
     /// It was stopped: by a signal, a debugger or the freezer.
     Stopped {
+        /// The task that stopped it; `None`: not known.
+        by: Option<Tid>,
         /// The task that let it go on; `None`: not known.
         continued_by: Option<Tid>,
     },
@@ -176,6 +180,7 @@ impl Cause {
             Cause::Reclaim => CauseKind::Reclaim,
             Cause::Waiting { .. } => CauseKind::Waiting,
             Cause::Timeout { .. } => CauseKind::Timeout,
+            Cause::TimerSlack => CauseKind::TimerSlack,
             Cause::Stopped { .. } => CauseKind::Stopped,
             Cause::OwnExecution { .. } => CauseKind::OwnExecution,
             Cause::Unknown => CauseKind::Unknown,
@@ -200,7 +205,7 @@ impl Cause {
             Cause::Runqueue { behind } => Some(behind),
             Cause::Lock { holder, .. } => holder,
             Cause::Waiting { woken_by } => woken_by,
-            Cause::Stopped { continued_by } => continued_by,
+            Cause::Stopped { by, continued_by } => by.or(continued_by),
             Cause::Wakeup { running } => running,
             _ => None,
         }

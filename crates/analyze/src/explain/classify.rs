@@ -2,6 +2,8 @@
 
 use super::search::switched_to;
 use super::segment::Segment;
+use super::slack::has_slack;
+use super::stops::{stop, stopped_by};
 use super::thread_timeline::ThreadTimeline;
 use super::trace_context::TraceContext;
 use super::wakeups::sender;
@@ -49,6 +51,11 @@ pub fn cause(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> Judg
     if cpu == Event::NO_CPU && !is_waiting(doing) || context.is_lost(cpu, at) {
         return Judged::anywhere(Cause::Unknown);
     }
+    if let Some(stop) = stop(context, segment.timeline, at) {
+        let by = stopped_by(context, segment.timeline, stop);
+        let continued_by = woken_by(context, segment, at);
+        return Judged::anywhere(Cause::Stopped { by, continued_by });
+    }
     match doing {
         ThreadState::Running { .. } => running(context, segment, cpu, at),
         ThreadState::Ready { preempted, .. } => ready(context, segment, cpu, preempted, at),
@@ -56,11 +63,9 @@ pub fn cause(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> Judg
         ThreadState::Sleeping | ThreadState::Blocked | ThreadState::LockWait => {
             waiting(context, segment, doing, cpu, at)
         }
-        // By a signal or a debugger: who lets it go on is known.
-        ThreadState::Stopped => {
-            Judged::anywhere(Cause::Stopped { continued_by: woken_by(context, segment, at) })
+        ThreadState::Stopped | ThreadState::Other | ThreadState::Unknown => {
+            Judged::anywhere(Cause::Unknown)
         }
-        ThreadState::Other | ThreadState::Unknown => Judged::anywhere(Cause::Unknown),
     }
 }
 
@@ -265,6 +270,9 @@ fn waiting(
                 || has_woken(context, timeline, at) =>
         {
             Judged::anywhere(wait(context, timeline, woken_by, at))
+        }
+        Kind::Timer if doing == ThreadState::Sleeping && has_slack(context, timeline, at) => {
+            Judged::on(cpu, Cause::TimerSlack)
         }
         Kind::Timer if doing == ThreadState::Sleeping && cpu != Event::NO_CPU => {
             behind_the_softirq(context, segment, at)

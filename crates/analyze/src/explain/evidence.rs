@@ -4,6 +4,7 @@ use super::Cause;
 use super::search::switched_to;
 use super::thread_timeline::ThreadTimeline;
 use super::trace_context::TraceContext;
+use super::{slack, stops};
 use crate::threads::Interrupt;
 use punctual_core::event::Tid;
 use punctual_core::{Event, EventKind, MonotonicNs};
@@ -39,13 +40,18 @@ pub fn of(
             .map_or_else(Vec::new, |fault| both(vec![fault], own(&timeline.about))),
         Cause::Reclaim => own(&timeline.reclaim_events),
         Cause::Io { device } => io(&search, timeline, device),
-        Cause::Wakeup { .. } | Cause::Waiting { .. } | Cause::Stopped { .. } => {
-            own(&timeline.about)
+        Cause::Wakeup { .. } | Cause::Waiting { .. } => own(&timeline.about),
+        Cause::Stopped { .. } => {
+            let stopped = timeline.span(from).map(|span| span.from);
+            let signal = stopped.and_then(|at| stops::signal(context, timeline, at));
+            both(own(&timeline.about), signal.into_iter().collect())
         }
         Cause::Timeout { .. } => {
             let returns = timeline.return_after(to).map(|place| place as usize);
             both(own(&timeline.about), returns.into_iter().collect())
         }
+        Cause::TimerSlack => slack::of(context, timeline, from)
+            .map_or_else(Vec::new, |slack| both(vec![slack.evidence], own(&timeline.about))),
         Cause::TimerIrqDelay { running, .. }
         | Cause::NonPreemptible { running, .. }
         | Cause::Throttled { running, .. }

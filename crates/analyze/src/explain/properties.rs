@@ -98,6 +98,7 @@ fn proven(cause: Cause, evidence: &[&Event]) -> bool {
         Cause::Wakeup { .. }
         | Cause::Waiting { .. }
         | Cause::Stopped { .. }
+        | Cause::TimerSlack
         | Cause::Lock { .. }
         | Cause::IdleExit { .. } => !evidence.is_empty(),
         Cause::OwnExecution { .. } => !evidence.is_empty(),
@@ -135,10 +136,17 @@ fn any_wait() -> impl Strategy<Value = Event> {
             bytes: 512,
             error: 0,
         }),
-        2 => (0i64..3_000_000).prop_map(|expires| EventKind::HrtimerExpireEntry {
+        1 => (task(), 18u8..23).prop_map(|(task, signal)| EventKind::Signal { task, signal }),
+    1 => (0i64..3).prop_map(|result| EventKind::SyscallExit {
+        number: 1,
+        result: [0, -4, -516][result as usize],
+    }),
+    2 => (0i64..3_000_000, proptest::option::of(0u32..900)).prop_map(|(expires, slack)|
+        EventKind::HrtimerExpireEntry {
             timer: 1,
             now: None,
             expires: Some(MonotonicNs(expires)),
+            slack: slack.and_then(std::num::NonZeroU32::new),
         }),
         1 => (0u8..3).prop_map(|vector| EventKind::VectorEntry { vector }),
         1 => (0u8..3).prop_map(|vector| EventKind::VectorExit { vector }),

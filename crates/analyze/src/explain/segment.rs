@@ -1,9 +1,9 @@
 //! A segment of a thread's time: what the thread did in it, and the pieces without a relevant
 //! change inside.
 
-use super::Kind;
 use super::thread_timeline::ThreadTimeline;
 use super::trace_context::TraceContext;
+use super::{Kind, slack};
 use crate::threads::{Interrupt, ThreadState};
 use punctual_core::{Event, MonotonicNs, Tid};
 use std::rc::Rc;
@@ -94,6 +94,8 @@ impl Segment<'_> {
         cuts.extend(context.lanes.gaps.iter().flat_map(|gap| [gap.from, gap.to]));
         cuts.extend(timeline.changes_of_priority());
         cuts.extend(timeline.wakes.iter().map(|wake| wake.at));
+        let slack = slack::of(context, timeline, from).filter(|_| self.kind == Kind::Timer);
+        cuts.extend(slack.iter().flat_map(|slack| [slack.from, slack.to]));
         // While it waits for a CPU the timer does.
         let softirq = self.softirq_thread(context, from);
         cuts.extend(softirq.iter().flat_map(|thread| &thread.spans).map(|span| span.from));

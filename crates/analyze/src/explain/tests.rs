@@ -1,6 +1,7 @@
 //! Each cause from the events that a kernel records for it.
 
 mod mutants;
+mod stops;
 
 use super::properties::check;
 use super::*;
@@ -361,7 +362,7 @@ fn a_thread_that_a_task_lets_go_on_had_waited_for_that() {
             explain(interval(100, 920, Kind::Timer), &events, coverage, &gaps)
         };
         let cause = match state {
-            TaskState::Stopped => Cause::Stopped { continued_by: Some(Tid(5)) },
+            TaskState::Stopped => Cause::Stopped { by: None, continued_by: Some(Tid(5)) },
             _ => Cause::Waiting { woken_by: Some(Tid(5)) },
         };
         let waiting = (cause, 800);
@@ -484,8 +485,12 @@ fn a_quota_throttles_until_it_is_seen_to_be_unthrottled() {
 /// after that.
 fn long_exit(steal: Option<Nanos>, more: &[Event]) -> Explanation {
     let (due, served) = (1_000_000, 10_550_000);
-    let expiry =
-        EventKind::HrtimerExpireEntry { timer: 1, now: None, expires: Some(MonotonicNs(due)) };
+    let expiry = EventKind::HrtimerExpireEntry {
+        timer: 1,
+        now: None,
+        expires: Some(MonotonicNs(due)),
+        slack: None,
+    };
     let mut events = vec![
         switch(50, 0, (5, LOWER), TaskState::Sleeping, (0, LOWER)),
         event(60, 0, 0, EventKind::IdleEnter { state: 0 }),
@@ -532,7 +537,12 @@ fn an_exit_from_idle_far_beyond_the_declared_latency_is_steal_or_has_a_warning()
         (0..30).map(|k| event(k * 400_000, 2, 0, EventKind::IdleEnter { state: 0 })).collect();
     others.extend([
         event(70, 1, 0, EventKind::IdleEnter { state: 0 }),
-        event(10_600_000, 1, 0, EventKind::HrtimerExpireEntry { timer: 2, now: None, expires }),
+        event(
+            10_600_000,
+            1,
+            0,
+            EventKind::HrtimerExpireEntry { timer: 2, now: None, expires, slack: None },
+        ),
     ]);
     let proven = long_exit(None, &others);
     assert_eq!((causes(&proven)[0], proven.warnings.clone()), ((Cause::Steal, span), vec![]));
@@ -544,6 +554,7 @@ fn a_cpu_that_records_nothing_while_its_timer_is_due_did_not_run_the_thread() {
         timer: 1,
         now: None,
         expires: Some(MonotonicNs(1_000_000)),
+        slack: None,
     };
     let events = [
         switch(100, 0, (0, LOWER), TaskState::Preempted, (THREAD, OWN)),
@@ -758,8 +769,12 @@ fn a_cycle_that_comes_due_in_the_wait_of_the_one_before_waits_for_no_timer() {
     const FLIGHT: (u32, i16) = (5, 98);
     const KSOFTIRQD: (u32, i16) = (3, LOWER);
     let task = Tid(THREAD);
-    let expires =
-        event(500, 0, 0, EventKind::HrtimerExpireEntry { timer: 1, now: None, expires: None });
+    let expires = event(
+        500,
+        0,
+        0,
+        EventKind::HrtimerExpireEntry { timer: 1, now: None, expires: None, slack: None },
+    );
     let completes = event(
         510,
         0,

@@ -49,6 +49,8 @@ pub struct TraceContext<'e> {
     /// For threads of which a system call is in the record: the one that they were in when it
     /// began, until when.
     calls: HashMap<Tid, Option<(MonotonicNs, u32)>>,
+    /// The places of signals that stop or let go on.
+    pub signals: Vec<usize>,
     timelines: RefCell<HashMap<Tid, Rc<ThreadTimeline>>>,
 }
 
@@ -87,6 +89,7 @@ impl<'e> TraceContext<'e> {
             places: places(events),
             began,
             calls: calls(events),
+            signals: signals(events),
             timelines: RefCell::default(),
         }
     }
@@ -329,6 +332,11 @@ fn found<'e>(
         EventKind::Interrupted { call } => Some((event.at, call)),
         _ => None,
     })
+}
+
+fn signals(events: &[Event]) -> Vec<usize> {
+    let is = |event: &Event| matches!(event.what, EventKind::Signal { .. });
+    (0..events.len()).filter(|place| is(&events[*place])).collect()
 }
 
 /// The places of each CPU's events.

@@ -78,6 +78,7 @@ const KINDS: &[Kind] = &[
     kind("sched_process_exec", "exec", About::Task, By::Thread),
     kind("sched_process_exit", "exit", About::Task, By::Thread),
     kind("sched_pi_setprio", "pi_setprio", About::Task, By::Thread),
+    kind("signal_generate", "signal", About::Task, By::Thread),
     kind("irq_handler_entry", "irq_entry", About::Irq, By::Cpu),
     kind("irq_handler_exit", "irq_exit", About::Irq, By::Cpu),
     kind("vector_entry", "vector_entry", About::Vector, By::Cpu),
@@ -397,6 +398,7 @@ fn subject(kind: &Kind, event: &Event) -> (Tid, Option<i64>) {
         | EventKind::Wakeup { task, .. }
         | EventKind::Migrate { task, .. }
         | EventKind::PiSetPrio { task, .. }
+        | EventKind::Signal { task, .. }
         | EventKind::Fork { child: task } => (task, Some(task.0.into())),
         what => (
             event.tid,

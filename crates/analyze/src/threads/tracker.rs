@@ -7,7 +7,8 @@ use crate::gaps::{Gaps, Scope};
 use punctual_core::cycle::POLLS;
 use punctual_core::event::{Group, Recorded, TaskName};
 use punctual_core::{Event, EventKind, Names};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 /// What of time and threads a recording covers.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub struct Coverage {
     pub idle_latencies: BTreeMap<u32, Nanos>,
     /// The system calls that return 0 at their timeout.
     pub polls: BTreeSet<u32>,
+    /// The processes of threads, where that is known.
+    pub processes: Arc<HashMap<Tid, u32>>,
     /// By how much the steal clock of the CPU of interest grew, where it was read.
     pub steal: Option<Nanos>,
 }
@@ -41,6 +44,7 @@ impl Coverage {
             groups: None,
             idle_latencies: BTreeMap::new(),
             polls: BTreeSet::new(),
+            processes: Arc::default(),
             steal: None,
         }
     }
@@ -55,6 +59,7 @@ impl Coverage {
         };
         let tids =
             names.tasks.iter().filter(|(tid, task)| requested(**tid, task)).map(|(tid, _)| *tid);
+        let processes = names.tasks.iter().map(|(tid, task)| (*tid, task.process));
         let limited = !pids.is_empty() || !comms.is_empty();
         let polls = names.syscalls.iter().filter(|(_, name)| is_poll(name));
         Coverage {
@@ -63,6 +68,7 @@ impl Coverage {
             groups: Some(recorded.groups.clone()),
             idle_latencies: names.idle_latencies.clone(),
             polls: polls.map(|(number, _)| *number).collect(),
+            processes: Arc::new(processes.collect()),
             ..Coverage::between(recorded.began, recorded.ended)
         }
     }

@@ -24,8 +24,8 @@ macro_rules! groups {
 }
 
 groups! {
-    /// Switches, wake-ups, migrations, inherited priorities, and fork, exec and exit, which
-    /// carry names.
+    /// Switches, wake-ups, migrations, inherited priorities, signals that stop, and fork, exec
+    /// and exit, which carry names.
     Sched "sched",
     /// Handlers of device interrupts.
     Irq "irq",

@@ -4,6 +4,7 @@
 use super::{FunctionId, Group, PointId, RecordBytes, StackId, Tid, TracepointId};
 use crate::MonotonicNs;
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU32;
 
 /// Why a task left its CPU: `prev_state` of sched_switch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -23,12 +24,20 @@ pub enum TaskState {
     Blocked,
     /// Waits for a lock with priority inheritance on PREEMPT_RT (TASK_RTLOCK_WAIT).
     LockWait,
-    /// Stopped or traced.
+    /// Stopped or traced; frozen with its control group, if the recorder reads that.
     Stopped,
     /// Ended.
     Dead,
     /// Any other state.
     Other,
+}
+
+/// The signals that are recorded (include/uapi/asm-generic/signal.h).
+pub mod signal {
+    /// SIGCONT: a stopped process goes on.
+    pub const CONTINUE: u8 = 18;
+    /// SIGSTOP, SIGTSTP, SIGTTIN and SIGTTOU: a process stops.
+    pub const STOP: std::ops::RangeInclusive<u8> = 19..=22;
 }
 
 /// The kind of a test point.
@@ -81,6 +90,9 @@ pub enum EventKind {
     Exit,
     /// sched:sched_pi_setprio: `task` inherits a priority.
     PiSetPrio { task: Tid, old: i16, new: i16 },
+    /// signal:signal_generate of a signal that stops a process or lets it go on ([`signal`]):
+    /// `Event::tid` sends it to the thread `task`, or to the whole process of that.
+    Signal { task: Tid, signal: u8 },
     /// irq:irq_handler_entry.
     IrqEntry { irq: u32 },
     /// irq:irq_handler_exit.
@@ -98,13 +110,20 @@ pub enum EventKind {
     /// ipi:ipi_send_cpu: an interrupt for another CPU was sent.
     IpiSend { target: u16 },
     /// timer:hrtimer_start: `timer` names it by its address; `expires` is the instant that was
-    /// requested, before any slack.
-    HrtimerStart { timer: u64, expires: MonotonicNs },
+    /// requested; by `slack` ns (4.29 s at most) the kernel may let it expire later, `None`: by
+    /// nothing, or not known.
+    HrtimerStart { timer: u64, expires: MonotonicNs, slack: Option<NonZeroU32> },
     /// timer:hrtimer_cancel.
     HrtimerCancel { timer: u64 },
     /// timer:hrtimer_expire_entry: the handler of `timer` begins; `now` is the instant that it was
-    /// judged by and `expires` when it should have begun, where the recorder reads them.
-    HrtimerExpireEntry { timer: u64, now: Option<MonotonicNs>, expires: Option<MonotonicNs> },
+    /// judged by and `expires` when it should have begun, where the recorder reads them; `slack` as
+    /// of [`EventKind::HrtimerStart`].
+    HrtimerExpireEntry {
+        timer: u64,
+        now: Option<MonotonicNs>,
+        expires: Option<MonotonicNs>,
+        slack: Option<NonZeroU32>,
+    },
     /// timer:hrtimer_expire_exit.
     HrtimerExpireExit { timer: u64 },
     /// timer:timer_start (the timer wheel); `expires` in jiffies.
@@ -211,6 +230,7 @@ impl EventKind {
             EventKind::Exec => ("sched_process_exec", Some(Group::Sched)),
             EventKind::Exit => ("sched_process_exit", Some(Group::Sched)),
             EventKind::PiSetPrio { .. } => ("sched_pi_setprio", Some(Group::Sched)),
+            EventKind::Signal { .. } => ("signal_generate", Some(Group::Sched)),
             EventKind::IrqEntry { .. } => ("irq_handler_entry", Some(Group::Irq)),
             EventKind::IrqExit { .. } => ("irq_handler_exit", Some(Group::Irq)),
             EventKind::VectorEntry { .. } => ("vector_entry", Some(Group::Vectors)),

@@ -6,6 +6,7 @@ use punctual_core::event::{
     Event, EventKind, FunctionId, Futex, PointId, PointKind, RecordBytes, StackId, TaskState, Tid,
     TracepointId,
 };
+use std::num::NonZeroU32;
 
 /// Why bytes are not a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -225,14 +226,31 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, Problem> {
         wire::FREQUENCY => EventKind::Frequency { khz: number()? },
         wire::HRTIMER_START => {
             let r = read!(HrtimerStart, payload);
-            EventKind::HrtimerStart { timer: r.timer, expires: MonotonicNs(r.expires as i64) }
+            let expires = MonotonicNs(r.expires as i64);
+            EventKind::HrtimerStart { timer: r.timer, expires, slack: None }
+        }
+        wire::HRTIMER_SLACK_START => {
+            let r = read!(HrtimerSlackStart, payload);
+            let expires = MonotonicNs(r.expires as i64);
+            EventKind::HrtimerStart { timer: r.timer, expires, slack: slack(r.slack) }
+        }
+        wire::SIGNAL => {
+            let r = read!(Signal, payload);
+            let signal = u8::try_from(r.signal).map_err(|_| Problem::Value)?;
+            EventKind::Signal { task: Tid(r.task), signal }
         }
         wire::HRTIMER_CANCEL => EventKind::HrtimerCancel { timer: address()? },
         wire::HRTIMER_ENTRY => {
             let r = read!(HrtimerEntry, payload);
             let expires = (r.expires != 0).then_some(MonotonicNs(r.expires as i64));
             let now = (r.now != 0).then_some(MonotonicNs(r.now as i64));
-            EventKind::HrtimerExpireEntry { timer: r.timer, now, expires }
+            EventKind::HrtimerExpireEntry { timer: r.timer, now, expires, slack: None }
+        }
+        wire::HRTIMER_SLACK_ENTRY => {
+            let r = read!(HrtimerSlackEntry, payload);
+            let expires = (r.expires != 0).then_some(MonotonicNs(r.expires as i64));
+            let now = (r.now != 0).then_some(MonotonicNs(r.now as i64));
+            EventKind::HrtimerExpireEntry { timer: r.timer, now, expires, slack: slack(r.slack) }
         }
         wire::HRTIMER_EXIT => EventKind::HrtimerExpireExit { timer: address()? },
         wire::TIMER_START => {
@@ -394,6 +412,10 @@ fn point_kind(kind: u8) -> Result<PointKind, Problem> {
         2 => Ok(PointKind::End),
         _ => Err(Problem::Value),
     }
+}
+
+fn slack(ns: u64) -> Option<NonZeroU32> {
+    NonZeroU32::new(u32::try_from(ns).unwrap_or(u32::MAX))
 }
 
 /// include/linux/sched.h: TASK_INTERRUPTIBLE and its kin. Idle kernel threads wait uninterruptibly

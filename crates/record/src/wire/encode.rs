@@ -60,13 +60,24 @@ fn fill(what: &EventKind, payload: &mut [u8; PAYLOAD]) -> (u64, usize) {
         SoftirqEntry { vector } => put!(SOFTIRQ_ENTRY, Number { number: vector.into(), spare: 0 }),
         SoftirqExit { vector } => put!(SOFTIRQ_EXIT, Number { number: vector.into(), spare: 0 }),
         IpiSend { target } => put!(IPI_SEND, Number { number: target.into(), spare: 0 }),
-        HrtimerStart { timer, expires } =>
+        Signal { task, signal } =>
+            put!(SIGNAL, Signal { task: task.0, signal: signal.into() }),
+        HrtimerStart { timer, expires, slack: None } =>
             put!(HRTIMER_START, HrtimerStart { timer, expires: expires.0 as u64 }),
+        HrtimerStart { timer, expires, slack: Some(slack) } =>
+            put!(HRTIMER_SLACK_START, HrtimerSlackStart {
+                timer, expires: expires.0 as u64, slack: slack.get().into(),
+            }),
         HrtimerCancel { timer } => put!(HRTIMER_CANCEL, Address { address: timer }),
-        HrtimerExpireEntry { timer, now, expires } =>
+        HrtimerExpireEntry { timer, now, expires, slack: None } =>
             put!(HRTIMER_ENTRY, HrtimerEntry {
                 timer, now: now.map_or(0, |at| at.0 as u64),
                 expires: expires.map_or(0, |at| at.0 as u64),
+            }),
+        HrtimerExpireEntry { timer, now, expires, slack: Some(slack) } =>
+            put!(HRTIMER_SLACK_ENTRY, HrtimerSlackEntry {
+                timer, now: now.map_or(0, |at| at.0 as u64),
+                expires: expires.map_or(0, |at| at.0 as u64), slack: slack.get().into(),
             }),
         HrtimerExpireExit { timer } => put!(HRTIMER_EXIT, Address { address: timer }),
         TimerStart { timer, expires } => put!(TIMER_START, Timer { timer, value: expires }),

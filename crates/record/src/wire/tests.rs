@@ -6,6 +6,7 @@ use punctual_core::event::{
     Event, EventKind, FunctionId, Futex, PointId, PointKind, RecordBytes, StackId, TaskState, Tid,
     TracepointId,
 };
+use std::num::NonZeroU32;
 
 #[rustfmt::skip] // A table.
 fn whats() -> Vec<EventKind> {
@@ -24,9 +25,13 @@ fn whats() -> Vec<EventKind> {
         VectorEntry { vector: 0xec }, VectorExit { vector: 0xec },
         SoftirqRaise { vector: 1 }, SoftirqEntry { vector: 1 }, SoftirqExit { vector: 1 },
         IpiSend { target: 2 },
-        HrtimerStart { timer, expires: at }, HrtimerCancel { timer },
-        HrtimerExpireEntry { timer, now: Some(at), expires: Some(at) },
-        HrtimerExpireEntry { timer, now: None, expires: None },
+        Signal { task, signal: 19 },
+        HrtimerStart { timer, expires: at, slack: None },
+        HrtimerStart { timer, expires: at, slack: NonZeroU32::new(50_000) },
+        HrtimerCancel { timer },
+        HrtimerExpireEntry { timer, now: Some(at), expires: Some(at), slack: None },
+        HrtimerExpireEntry { timer, now: None, expires: None, slack: None },
+        HrtimerExpireEntry { timer, now: None, expires: Some(at), slack: NonZeroU32::new(9) },
         HrtimerExpireExit { timer },
         TimerStart { timer, expires: 5 }, TimerExpireEntry { timer, function: 6 },
         TimerExpireExit { timer },

@@ -289,7 +289,7 @@ fn round(percent: f64) -> f64 {
 pub fn look(cause: Cause) -> Look {
     Look::Cause(match cause {
         Cause::Steal => 0,
-        Cause::TimerIrqDelay { .. } => 1,
+        Cause::TimerIrqDelay { .. } | Cause::TimerSlack => 1,
         Cause::Interrupt(Interrupt::Hard(_) | Interrupt::Vector(_)) => 2,
         Cause::Interrupt(Interrupt::Soft(_)) => 3,
         Cause::IdleExit { .. } => 4,

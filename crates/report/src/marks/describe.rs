@@ -16,7 +16,8 @@ pub fn describe<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>
         EventKind::Fork { .. }
         | EventKind::Exec
         | EventKind::Exit
-        | EventKind::PiSetPrio { .. } => scheduling(marks, event, out),
+        | EventKind::PiSetPrio { .. }
+        | EventKind::Signal { .. } => scheduling(marks, event, out),
         EventKind::IrqEntry { .. }
         | EventKind::IrqExit { .. }
         | EventKind::VectorEntry { .. }
@@ -64,6 +65,10 @@ fn scheduling<'a>(marks: &Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
                 ("old", Number(old.into())),
                 ("new", Number(new.into())),
             ],
+        ),
+        EventKind::Signal { task: other, signal } => (
+            "signal sent",
+            vec![("task", task(marks.names, other)), ("signal", Number(signal.into()))],
         ),
         _ => return,
     };
@@ -129,7 +134,7 @@ fn timers<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
     let (names, at, lane) = (marks.names, event.at, Lane::Timers(event.cpu));
     let on_cpu = Lane::OnCpu(event.cpu);
     match event.what {
-        EventKind::HrtimerStart { timer, expires } => {
+        EventKind::HrtimerStart { timer, expires, .. } => {
             let expires = ("expires in", Span(expires - at));
             out.push(instant(
                 event,

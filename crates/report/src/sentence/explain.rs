@@ -366,10 +366,16 @@ impl Describer<'_> {
                 "what it waited for did not come in time: {}() returned at its timeout",
                 plain(&self.names.syscall(call))
             ),
-            Cause::Stopped { continued_by: Some(by) } => {
-                format!("it was stopped until {} let it go on", task(by))
+            Cause::TimerSlack => {
+                "its timer was due, and might expire later by the timer slack of the thread"
+                    .to_owned()
             }
-            Cause::Stopped { continued_by: None } => "it was stopped".to_owned(),
+            Cause::Stopped { by, continued_by } => {
+                let by = by.map_or(String::new(), |by| format!(" by {}", task(by)));
+                let until = continued_by
+                    .map_or(String::new(), |by| format!(" until {} let it go on", task(by)));
+                format!("it was stopped{by}{until}")
+            }
             Cause::OwnExecution { mode: Mode::Unknown } => "the thread itself ran".to_owned(),
             Cause::OwnExecution { mode } => {
                 format!("the thread itself ran{}", place(mode, self.names))
@@ -511,6 +517,7 @@ impl Describer<'_> {
             }
             Cause::Waiting { woken_by: None } => format!("slept for {time} µs"),
             Cause::Stopped { .. } => format!("was stopped for {time} µs"),
+            Cause::TimerSlack => format!("was left asleep for {time} µs by its timer slack"),
             Cause::Waiting { .. } => format!("waited for {who} for {time} µs"),
             Cause::Io { .. } => format!("waited for {who} for {time} µs"),
             cause if who.is_empty() => format!("had {time} µs of {}", title(cause)),

@@ -169,6 +169,7 @@ fn control(all: &mut Recording, due: i64, late: i64) {
             timer: 0xbeef,
             now: Some(us(t + 3)),
             expires: Some(us(due)),
+            slack: None,
         },
     );
     all.add(t + 4, 0, idle, EventKind::Waking { task: CONTROL, prio: 19, target: 0 });
@@ -195,7 +196,7 @@ fn control(all: &mut Recording, due: i64, late: i64) {
         t + 62,
         0,
         CONTROL,
-        EventKind::HrtimerStart { timer: 0xbeef, expires: us(due + 1_000) },
+        EventKind::HrtimerStart { timer: 0xbeef, expires: us(due + 1_000), slack: None },
     );
     all.switch(t + 64, 0, CONTROL, TaskState::Sleeping, idle);
 }

@@ -155,7 +155,8 @@ fn occurring(event: &Event) -> impl Iterator<Item = Tid> {
         EventKind::Waking { task, .. }
         | EventKind::Wakeup { task, .. }
         | EventKind::Migrate { task, .. }
-        | EventKind::PiSetPrio { task, .. } => Some(task),
+        | EventKind::PiSetPrio { task, .. }
+        | EventKind::Signal { task, .. } => Some(task),
         EventKind::Fork { child } => Some(child),
         _ => None,
     };

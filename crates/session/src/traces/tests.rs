@@ -37,9 +37,10 @@ fn script(groups: &[Group]) -> Script {
         let expires = MonotonicNs(due * 1_000);
         let vector = 0xec;
         at(now, SERVO, EventKind::SyscallEnter { number: NANOSLEEP, args: [1, 1] });
-        at(now + 1, SERVO, EventKind::HrtimerStart { timer: 5, expires });
+        at(now + 1, SERVO, EventKind::HrtimerStart { timer: 5, expires, slack: None });
         at(now + 2, SERVO, switch(19, TaskState::Sleeping, HOG, 9));
-        let entry = EventKind::HrtimerExpireEntry { timer: 5, now: None, expires: None };
+        let entry =
+            EventKind::HrtimerExpireEntry { timer: 5, now: None, expires: None, slack: None };
         at(due + 1, HOG, EventKind::VectorEntry { vector });
         at(due + 2, HOG, entry);
         let task = Tid(SERVO);
@@ -122,6 +123,52 @@ fn the_cycles_of_a_trace_are_series_and_their_delays_are_explained() {
     let limits = bundle.findings.iter().find(|finding| finding.id == "trace-limits");
     let limits = limits.expect("what it does not have").message.as_str();
     assert!(limits.contains("no softirq events") && !limits.contains("no irq"), "{limits}");
+}
+
+/// In the middle of the script the thread ends, and another one gets its id.
+fn with_a_reused_id() -> Script {
+    let whole = script(&GROUPS);
+    let mut events: Vec<Event> = whole.events.collect();
+    let middle = MonotonicNs(CYCLES / 2 * 1_000_000 + 80_000);
+    let switch = |prev_prio, prev_state, next: u32, next_prio| EventKind::Switch {
+        prev_prio,
+        prev_state,
+        next: Tid(next),
+        next_prio,
+    };
+    let of = |us: i64, tid, what| Event {
+        at: middle + Nanos::from_micros(us),
+        cpu: 0,
+        tid: Tid(tid),
+        what,
+    };
+    events.extend([
+        of(0, SERVO, EventKind::Exit),
+        of(1, SERVO, switch(19, TaskState::Dead, HOG, 9)),
+        of(2, HOG, EventKind::Fork { child: Tid(SERVO) }),
+        of(3, HOG, switch(9, TaskState::Sleeping, SERVO, 19)),
+    ]);
+    events.sort_by_key(|event| event.at);
+    Script { events: events.into_iter(), ..script(&GROUPS) }
+}
+
+#[test]
+fn another_thread_with_the_same_id_has_a_series_of_its_own() {
+    let room = tempfile::tempdir().expect("a directory");
+    let directory = room.path().join("bundle");
+    convert(&directory, &mut with_a_reused_id(), TraceOptions::default()).expect("converted");
+    let bundle = Bundle::open(&directory).expect("a bundle");
+    let counts: Vec<u64> = bundle
+        .series()
+        .filter(|(_, one)| one.meta.name.ends_with("/response"))
+        .map(|(_, series)| series.state.data.count())
+        .collect();
+    // The last cycle of each does not end.
+    assert_eq!(counts, [CYCLES as u64 / 2 - 1; 2]);
+    // Without the end of the first they are one thread.
+    let (_room, _, one) = self::bundle(&GROUPS, CycleOptions::default());
+    let of_cycles = one.series().filter(|(_, one)| one.meta.name.ends_with("/response"));
+    assert_eq!(of_cycles.count(), 1);
 }
 
 #[test]

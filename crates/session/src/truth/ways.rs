@@ -33,8 +33,7 @@ const LOW: Option<u8> = Some(1);
 const ABOVE: Option<u8> = Some(PRIORITY + 10);
 
 const PREEMPTED: (&str, &str) = ("preempted", CULPRIT);
-/// Windows of a freezer still show a stop as a wait.
-const STOPPED: Causes = &[("stopped", CULPRIT), ("waiting", CULPRIT)];
+const STOPPED: Causes = &[("stopped", CULPRIT)];
 const QUEUED: (&str, &str) = ("runqueue", CULPRIT);
 const IRQS: (&str, &str) = ("timer-irq-delay", CULPRIT);
 const PREEMPTION: (&str, &str) = ("non-preemptible", CULPRIT);

@@ -1,6 +1,7 @@
 use super::*;
-use punctual_core::Nanos;
+use crate::cycles::find_delay;
 use punctual_core::event::{Group, Tid};
+use punctual_core::{Nanos, Split};
 
 const NANOSLEEP: u32 = 230;
 const READ: u32 = 0;
@@ -66,7 +67,7 @@ impl Run {
 
     fn start(&mut self, us: i64, expires: i64) -> &mut Run {
         let expires = MonotonicNs(expires * 1_000);
-        self.at(us, THREAD, EventKind::HrtimerStart { timer: TIMER, expires })
+        self.at(us, THREAD, EventKind::HrtimerStart { timer: TIMER, expires, slack: None })
     }
 
     /// The thread gives its CPU to another one.
@@ -83,7 +84,8 @@ impl Run {
 
     /// The timer's interrupt.
     fn expire(&mut self, us: i64) -> &mut Run {
-        let what = EventKind::HrtimerExpireEntry { timer: TIMER, now: None, expires: None };
+        let what =
+            EventKind::HrtimerExpireEntry { timer: TIMER, now: None, expires: None, slack: None };
         self.at(us, OTHER, what)
     }
 
@@ -286,7 +288,8 @@ impl Run {
     }
 
     fn fire(&mut self, us: i64, tid: u32) -> &mut Run {
-        let what = EventKind::HrtimerExpireEntry { timer: TIMER, now: None, expires: None };
+        let what =
+            EventKind::HrtimerExpireEntry { timer: TIMER, now: None, expires: None, slack: None };
         self.at(us, tid, what)
     }
 
@@ -365,6 +368,54 @@ fn a_higher_priority_preempts_and_is_the_culprit() {
     assert_eq!(us(cycle.run.of(MainPart::Preempted)), 290);
     assert_eq!(us(cycle.run.of(MainPart::Irq)), 10);
     assert_eq!(cycle.culprit.map(|by| (by.tid, us(by.time))), Some((OTHER, 290)));
+}
+
+/// Two tasks take turns: each of one's is longer, both of the other's are longer together.
+#[test]
+fn of_two_tasks_that_share_a_delay_the_longest_is_named() {
+    const THIRD: u32 = 11;
+    let shared = |turns: [(u32, i64); 3]| {
+        let cycle = Run::whole().one(|run| {
+            let (mut at, mut from) = (1_100, (THREAD, 20));
+            for (task, takes) in turns {
+                run.switch_as(at, from, TaskState::Preempted, (task, 10));
+                (at, from) = (at + takes, (task, 10));
+            }
+            run.switch(at, from, (THREAD, 20));
+        });
+        let mut usual = Split::default();
+        usual.add(MainPart::OwnExecution, Nanos::from_micros(900));
+        let delay = find_delay(&cycle, &usual).expect("it was delayed");
+        assert_eq!(us(cycle.run.of(MainPart::Preempted)), 350);
+        let by = (delay.part == MainPart::Preempted).then_some(delay.by).flatten();
+        (by.map(|by| by.tid), cycle.culprit.map(|one| us(one.time)))
+    };
+    assert_eq!(shared([(OTHER, 100), (THIRD, 150), (OTHER, 100)]), (Some(OTHER), Some(200)));
+    assert_eq!(shared([(OTHER, 80), (THIRD, 190), (OTHER, 80)]), (Some(THIRD), Some(190)));
+}
+
+#[test]
+fn a_stop_is_no_wait_and_names_who_sent_it() {
+    let stopped = |state, sent: &[(u32, u8)]| {
+        let cycle = Run::whole().one(|run| {
+            for (task, signal) in sent {
+                let what = EventKind::Signal { task: Tid(*task), signal: *signal };
+                run.on(1, 1_090, 33, what);
+            }
+            run.switch_as(1_100, (THREAD, 20), state, (OTHER, 120));
+            run.wake(1_310, OTHER).enqueue(1_311, OTHER);
+            run.switch_as(1_315, (OTHER, 120), TaskState::Preempted, (THREAD, 20));
+        });
+        let part = [MainPart::Stopped, MainPart::Waiting, MainPart::PageFault]
+            .map(|part| us(cycle.run.of(part)));
+        (part, cycle.awaited.map(|one| one.tid))
+    };
+    assert_eq!(stopped(TaskState::Stopped, &[(THREAD, 19)]), ([210, 0, 0], Some(33)));
+    // A signal that lets go on, or one to another thread, stops nobody here.
+    assert_eq!(stopped(TaskState::Stopped, &[(THREAD, 18), (8, 19)]), ([210, 0, 0], Some(OTHER)));
+    // Whoever sends a signal, a wait is none.
+    let ([stop, ..], by) = stopped(TaskState::Sleeping, &[(THREAD, 19)]);
+    assert_eq!((stop, by), (0, Some(OTHER)));
 }
 
 #[test]
@@ -610,9 +661,14 @@ mod properties {
             1 => Just(EventKind::SoftirqEntry { vector: 1 }),
             1 => Just(EventKind::SoftirqExit { vector: 1 }),
             1 => (0u64..3, at.clone())
-                .prop_map(|(timer, expires)| EventKind::HrtimerStart { timer, expires }),
+                .prop_map(|(timer, expires)| {
+                    EventKind::HrtimerStart { timer, expires, slack: None }
+                }),
             1 => (0u64..3, proptest::option::of(at.clone())).prop_map(
-                |(timer, now)| EventKind::HrtimerExpireEntry { timer, now, expires: None }
+                |(timer, now)| {
+                    let (expires, slack) = (None, None);
+                    EventKind::HrtimerExpireEntry { timer, now, expires, slack }
+                }
             ),
             1 => (0u64..3).prop_map(|timer| EventKind::HrtimerExpireExit { timer }),
             1 => Just(EventKind::ReclaimBegin { order: 0 }),

@@ -106,6 +106,8 @@ pub struct Thread {
     pub cycle: Cycle,
     /// How long they ran, and how long of that their priority was not lower.
     culprits: BTreeMap<u32, (Nanos, Nanos)>,
+    /// Who sent it the last signal that stops.
+    pub stopped_by: Option<u32>,
     moments: u32,
     moment: Option<Moment>,
 }
@@ -138,6 +140,7 @@ impl Thread {
             in_call: Split::default(),
             cycle: blank(tid, at),
             culprits: BTreeMap::new(),
+            stopped_by: None,
             moments: 0,
             moment: None,
         }
@@ -363,6 +366,10 @@ impl Thread {
         self.cycle.blocked += took;
         match part {
             MainPart::Lock => self.has_waited_for_lock(took, waker),
+            MainPart::Stopped => {
+                let by = self.stopped_by.take().map(|tid| Waker { by: WokenBy::Task, tid });
+                self.has_awaited(took, by.unwrap_or(waker));
+            }
             _ => self.has_awaited(took, waker),
         }
     }

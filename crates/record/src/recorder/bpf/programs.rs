@@ -139,7 +139,9 @@ impl<'a> Programs<'a> {
             names.iter().find_map(|name| format.field(name)).map_or(0, |field| field.offset as u32)
         };
         let other = match u64::from(tracepoint.kind) {
-            wire::SWITCH..=wire::PI_SETPRIO => offset(&["next_pid", "child_pid", "pid"]),
+            wire::SWITCH..=wire::PI_SETPRIO | wire::SIGNAL => {
+                offset(&["next_pid", "child_pid", "pid"])
+            }
             _ => 0,
         };
         let copied = Copied {

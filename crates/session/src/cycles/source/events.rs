@@ -75,8 +75,10 @@ impl EventCycles {
                 cycles.push(cycle);
             }
             Found::Moment(mut moment) if moments.len() < MOMENTS => {
-                if let MomentKind::Preempted { by, name } = &mut moment.what {
-                    *name = names.of_task(*by);
+                match &mut moment.what {
+                    MomentKind::Preempted { by, name } => *name = names.of_task(*by),
+                    MomentKind::Exit { name } => *name = names.of_task(moment.tid),
+                    _ => {}
                 }
                 moments.push(moment);
             }

@@ -69,8 +69,9 @@ fn interrupts_and_timers_are_read() {
         Some(EventKind::SoftirqEntry { vector: 1 })
     );
     assert_eq!(of("local_timer_entry", "vector=236"), Some(EventKind::VectorEntry { vector: 236 }));
-    let start =
-        |timer, expires| Some(EventKind::HrtimerStart { timer, expires: MonotonicNs(expires) });
+    let start = |timer, expires| {
+        Some(EventKind::HrtimerStart { timer, expires: MonotonicNs(expires), slack: None })
+    };
     let form = "hrtimer=0000000012345678 function=hrtimer_wakeup expires=1050000 \
                 softexpires=1000000 mode=REL";
     assert_eq!(of("hrtimer_start", form), start(0x1234_5678, 1_000_000));
@@ -85,7 +86,8 @@ fn interrupts_and_timers_are_read() {
         Some(EventKind::HrtimerExpireEntry {
             timer: 0xdead_beef,
             now: Some(MonotonicNs(77)),
-            expires: None
+            expires: None,
+            slack: None
         })
     );
 }

@@ -1,0 +1,109 @@
+//! Whether a thread was stopped, and who did that.
+
+use super::thread_timeline::ThreadTimeline;
+use super::trace_context::TraceContext;
+use crate::threads::{ThreadSpan, ThreadState};
+use punctual_core::event::{Tid, signal};
+use punctual_core::{Event, EventKind, MonotonicNs};
+
+/// This many events of a thread are searched for the system call that the freezer interrupted.
+const SEARCHED_EVENTS: usize = 64;
+
+/// The stop that goes on at this instant: a signal's or a debugger's, which the state shows, or
+/// the freezer's.
+pub fn stop<'t>(
+    context: &TraceContext,
+    timeline: &'t ThreadTimeline,
+    at: MonotonicNs,
+) -> Option<&'t ThreadSpan> {
+    let span = timeline.span(at)?;
+    match span.doing {
+        ThreadState::Stopped => Some(span),
+        ThreadState::Sleeping => is_frozen(context, timeline, span).then_some(span),
+        _ => None,
+    }
+}
+
+/// The freezer of a control group lets a thread sleep on its way back to its program
+/// (kernel/signal.c: do_freezer_trap): in no system call and in no page fault. That shows where its
+/// system calls are recorded.
+fn is_frozen(context: &TraceContext, timeline: &ThreadTimeline, span: &ThreadSpan) -> bool {
+    interrupted_call(context, timeline, span.from).is_some() && !timeline.faults_at(span.from)
+}
+
+/// The end of the system call that the thread left last before this instant, if a signal had ended
+/// it and nothing shows that the thread did anything afterwards.
+fn interrupted_call(
+    context: &TraceContext,
+    timeline: &ThreadTimeline,
+    at: MonotonicNs,
+) -> Option<MonotonicNs> {
+    let end = timeline.runs.partition_point(|place| context.events[*place as usize].at <= at);
+    let before = timeline.runs.get(..end)?.iter().rev().take(SEARCHED_EVENTS);
+    let own = before.map(|place| &context.events[*place as usize]);
+    let mut own = own.filter(|event| event.tid == timeline.tid);
+    own.find_map(|event| match event.what {
+        EventKind::SyscallExit { result, .. } => Some((event.at, is_interrupted(result))),
+        EventKind::SyscallEnter { .. } | EventKind::PageFault { .. } | EventKind::Point { .. } => {
+            Some((event.at, false))
+        }
+        _ => None,
+    })
+    .and_then(|(at, interrupted)| interrupted.then_some(at))
+}
+
+/// EINTR, or one of those by which the kernel goes on with the call (include/linux/errno.h).
+fn is_interrupted(result: i64) -> bool {
+    result == -4 || (-516..=-512).contains(&result)
+}
+
+/// Who stopped the thread: the sender of the last signal before that stops it or its process, or,
+/// of the freezer, the task that woke it from the wait that it interrupted.
+pub fn stopped_by(
+    context: &TraceContext,
+    timeline: &ThreadTimeline,
+    stop: &ThreadSpan,
+) -> Option<Tid> {
+    if stop.doing == ThreadState::Stopped
+        && let Some(place) = signal(context, timeline, stop.from)
+    {
+        return sender(context, &context.events[place]);
+    }
+    let returned = interrupted_call(context, timeline, stop.from)?;
+    let end = timeline.wakes.partition_point(|wake| wake.at <= returned);
+    let wake = timeline.wakes.get(..end)?.last()?;
+    let is_task = wake.interrupt.is_none() && wake.waker != Tid::IDLE && wake.waker != timeline.tid;
+    is_task.then_some(wake.waker)
+}
+
+/// The place of the signal that stopped the thread.
+pub fn signal(
+    context: &TraceContext,
+    timeline: &ThreadTimeline,
+    stopped: MonotonicNs,
+) -> Option<usize> {
+    let process = |tid: Tid| context.coverage.processes.get(&tid);
+    let to_it = |task: Tid| {
+        task == timeline.tid || process(task).is_some_and(|of| Some(of) == process(timeline.tid))
+    };
+    let end = context.signals.partition_point(|place| context.events[*place].at <= stopped);
+    context.signals[..end]
+        .iter()
+        .rev()
+        .copied()
+        .find(|place| {
+            let what = context.events[*place].what;
+            matches!(what, EventKind::Signal { task, .. } if to_it(task))
+        })
+        // What was let go on since was stopped by something else.
+        .filter(|place| {
+            let what = context.events[*place].what;
+            matches!(what, EventKind::Signal { signal, .. } if signal::STOP.contains(&signal))
+        })
+}
+
+/// The task that ran, unless an interrupt did it.
+fn sender(context: &TraceContext, event: &Event) -> Option<Tid> {
+    let by_interrupt = context.interrupt(event.cpu, event.at).is_some();
+    (event.tid != Tid::IDLE && !by_interrupt).then_some(event.tid)
+}
