@@ -2,7 +2,7 @@
 
 use punctual_bundle::explanation::{ExplainedPart, ExplainedSample};
 use punctual_bundle::truth::TruthScore;
-use punctual_core::{Account, MainPart, MonotonicNs, Nanos};
+use punctual_core::{Account, AccountBucket, MainPart, MonotonicNs, Nanos};
 use std::collections::BTreeMap;
 
 /// A sample is affected from this overlap on, in ns, if that is at least half of it; and it is
@@ -16,6 +16,49 @@ pub struct Injected {
     pub begin: i64,
     /// The last instant.
     pub end: i64,
+    /// What this stretch of time is.
+    pub role: Role,
+}
+
+/// What a stretch of time is for a delay.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Role {
+    /// The delay begins with it.
+    #[default]
+    Delay,
+    /// The delay goes on after something interrupted it: what that took is no part of it.
+    GoesOn,
+    /// The delay begins or ends in it: its maker does not know more.
+    Perhaps,
+    /// Who makes the delay works before it and after it, and may delay samples like it.
+    Around,
+}
+
+impl Injected {
+    /// A delay, or its first stretch.
+    pub fn new(begin: i64, end: i64) -> Injected {
+        Injected { begin, end, role: Role::Delay }
+    }
+
+    fn is_at_work(&self) -> bool {
+        matches!(self.role, Role::Delay | Role::GoesOn)
+    }
+
+    fn in_common(&self, due: i64, end: i64) -> i64 {
+        self.end.min(end).saturating_sub(self.begin.max(due)).max(0)
+    }
+}
+
+/// The delays, each from its first instant to its last; in the order of time.
+pub fn whole_delays(injected: &[Injected]) -> Vec<Injected> {
+    let mut delays: Vec<Injected> = Vec::new();
+    for one in injected.iter().filter(|one| one.is_at_work()) {
+        match delays.last_mut() {
+            Some(delay) if one.role == Role::GoesOn => delay.end = one.end,
+            _ => delays.push(Injected::new(one.begin, one.end)),
+        }
+    }
+    delays
 }
 
 /// What an explanation must name.
@@ -50,9 +93,9 @@ impl Expected<'_> {
         })
     }
 
-    /// Whether a sample is affected, of which so much was injected.
-    fn affects(&self, injected: &[Injected], overlap: i64, due: i64, end: i64) -> bool {
-        injected.iter().any(|one| self.delays(one, due, end))
+    /// Whether a sample is affected by one of these whole delays, of which so much was injected.
+    fn affects(&self, delays: &[Injected], overlap: i64, due: i64, end: i64) -> bool {
+        delays.iter().any(|one| self.delays(one, due, end))
             && overlap >= LEAST_NS
             && overlap.saturating_mul(2) >= end.saturating_sub(due)
     }
@@ -78,6 +121,7 @@ pub fn score(
     expected: Expected<'_>,
 ) -> TruthScore {
     let mut score = TruthScore { explained: samples.len() as u64, ..TruthScore::default() };
+    let delays = whole_delays(injected);
     for sample in samples {
         let end = sample.at.saturating_add(sample.latency_ns);
         let overlap = overlap(injected, sample.at, end);
@@ -86,8 +130,9 @@ pub fn score(
         };
         let named = of(&|part| expected.is(part));
         let (largest, is_right) = largest_part(sample, expected);
-        if !expected.affects(injected, overlap, sample.at, end) {
-            let is_false = is_right && !expected.is_shared && overlap == 0 && named >= LEAST_NS;
+        if !expected.affects(&delays, overlap, sample.at, end) {
+            let met = touches(injected, sample.at, end);
+            let is_false = is_right && !expected.is_shared && !met && named >= LEAST_NS;
             score.falsely_named += u64::from(is_false);
             continue;
         }
@@ -95,7 +140,7 @@ pub fn score(
         score.latency_ns += sample.latency_ns;
         score.unknown_ns += of(&|part| part.cause == "unknown");
         score.time_ns += overlap;
-        score.time_error_ns += (named - overlap).abs();
+        score.time_error_ns += error(named, overlap, perhaps(injected, sample.at, end));
         if is_right {
             score.right += 1;
         } else {
@@ -109,7 +154,8 @@ pub fn score(
 /// The score of the accounting of samples, each by when it was due and its latency. It has causes
 /// without culprits, and samples by their latency, in narrow buckets: of a bucket, as many affected
 /// samples are right as samples have the right cause as their longest part, and as many false as
-/// have it beyond those that met an injection.
+/// have it beyond those that met an injection or who makes it. Times are of all samples of the
+/// buckets in which one is affected.
 pub fn score_account(
     samples: &[(MonotonicNs, Nanos)],
     account: &Account,
@@ -117,26 +163,35 @@ pub fn score_account(
     expected: Expected<'_>,
 ) -> TruthScore {
     let mut score = TruthScore { explained: samples.len() as u64, ..TruthScore::default() };
+    let delays = whole_delays(injected);
     let mut met: BTreeMap<u64, Met> = BTreeMap::new();
     for (due, latency) in samples {
         let (due, end) = (due.ns(), (*due + *latency).ns());
         let overlap = overlap(injected, due, end);
         let met = met.entry(Account::lower_edge(*latency)).or_default();
         met.overlap += overlap;
-        met.touched += u64::from(overlap > 0);
-        if expected.affects(injected, overlap, due, end) {
-            met.affected += 1;
-            met.time += overlap;
-            score.latency_ns += latency.ns();
-        }
+        met.perhaps += perhaps(injected, due, end);
+        met.latency += latency.ns();
+        met.touched += u64::from(touches(injected, due, end));
+        met.affected += u64::from(expected.affects(&delays, overlap, due, end));
     }
     let is_right =
         |part: MainPart| expected.causes.iter().any(|(cause, _)| *cause == part.cause().id());
+    let all = || MainPart::ALL.iter().copied().enumerate();
+    let named_in = |bucket: &AccountBucket| -> u64 {
+        all().filter(|(_, part)| is_right(*part)).map(|(at, _)| bucket.parts[at]).sum()
+    };
+    // What delays samples without an injection too delays those with one as long.
+    let untouched = account.buckets().filter(|(edge, _)| {
+        expected.is_shared && met.get(edge).is_some_and(|met| met.touched == 0)
+    });
+    let (count, usual) = untouched.fold((0, 0), |(count, usual), (_, bucket)| {
+        (count + bucket.count, usual + named_in(bucket))
+    });
+    let usual = usual.checked_div(count).unwrap_or_default() as i64;
     for (edge, bucket) in account.buckets() {
         let Some(met) = met.get(&edge) else { continue };
-        let all = || MainPart::ALL.iter().copied().enumerate();
-        let named: u64 =
-            all().filter(|(_, part)| is_right(*part)).map(|(at, _)| bucket.parts[at]).sum();
+        let named = named_in(bucket) as i64 - usual * bucket.count as i64;
         let longest: u64 =
             all().filter(|(_, part)| is_right(*part)).map(|(at, _)| bucket.longest[at]).sum();
         let right = longest.min(met.affected);
@@ -145,8 +200,9 @@ pub fn score_account(
         if met.affected > 0 {
             let unknown = all().find(|(_, part)| *part == MainPart::Unknown);
             score.unknown_ns += unknown.map_or(0, |(at, _)| bucket.parts[at] as i64);
-            score.time_ns += met.time;
-            score.time_error_ns += (named as i64 - met.overlap).abs();
+            score.latency_ns += met.latency;
+            score.time_ns += met.overlap;
+            score.time_error_ns += error(named, met.overlap, met.perhaps);
         }
         if !expected.is_shared && edge as i64 >= LEAST_NS {
             score.falsely_named += longest.saturating_sub(met.touched);
@@ -165,17 +221,34 @@ pub fn score_account(
 #[derive(Default)]
 struct Met {
     affected: u64,
-    /// The injected time of affected samples, and of all.
-    time: i64,
+    /// How much of them was injected, how much more perhaps, and how long they were.
     overlap: i64,
-    /// Those that met an injection, however short.
+    perhaps: i64,
+    latency: i64,
+    /// Those that met an injection, or who makes it, however short.
     touched: u64,
 }
 
 /// How much of a time causes were injected.
 fn overlap(injected: &[Injected], due: i64, end: i64) -> i64 {
-    let of = |one: &Injected| one.end.min(end).saturating_sub(one.begin.max(due)).max(0);
-    injected.iter().map(of).sum()
+    let delays = injected.iter().filter(|one| one.is_at_work());
+    delays.map(|one| one.in_common(due, end)).sum()
+}
+
+/// And how much more perhaps.
+fn perhaps(injected: &[Injected], due: i64, end: i64) -> i64 {
+    let perhaps = injected.iter().filter(|one| one.role == Role::Perhaps);
+    perhaps.map(|one| one.in_common(due, end)).sum()
+}
+
+/// By how much a time is wrong that is to be so long, and perhaps longer.
+fn error(named: i64, overlap: i64, perhaps: i64) -> i64 {
+    (overlap - named).max(named - overlap - perhaps).max(0)
+}
+
+/// Whether an injection, or who makes it, was at work in a time.
+fn touches(injected: &[Injected], due: i64, end: i64) -> bool {
+    injected.iter().any(|one| one.in_common(due, end) > 0)
 }
 
 /// The parts of a sample: `preempted hog 3000 ns (sched_switch 0, sched_switch 3000); …`, with the

@@ -20,6 +20,7 @@ PROGRAM(account_waking)
 
 	if (!here || !here->expires)
 		return 0;
+	here->timer = 0;
 	tid = task->pid;
 	thread = thread_of(tid);
 	if (!thread || (thread->active && thread->begin == here->expires))
@@ -27,15 +28,58 @@ PROGRAM(account_waking)
 	return woken(here, thread, ctx[0], tid, task->prio, task_cpu(task));
 }
 
-/* It sleeps on its way to user mode: the freezer of its control group holds it
- * (include/linux/sched/jobctl.h). */
-#define JOBCTL_TRAP_FREEZE (1ul << 23)
+/* The timer of a sleep is on the stack of who sleeps. */
+#define STACK 16384
+
+/* The timer of a thread expired while that was awake, as a signal had woken it: nobody is woken
+ * twice. The sample begins where the timer was due. Until now the thread waited for its CPU, or ran
+ * there. */
+NOINLINE int begins_awake(struct cpu *cpu, struct task_struct *task, bool ran)
+{
+	struct wire_account_thread *thread;
+	u32 tid;
+	u64 until;
+
+	if (!cpu || !task)
+		return 0;
+	cpu->timer = 0;
+	tid = task->pid;
+	thread = thread_of(tid);
+	if (!thread || thread->begin == cpu->fired || (!ran && !thread->blocked))
+		return 0;
+	/* The time so far is not yet in pieces. */
+	cpu->watched = 0;
+	cpu->expires = cpu->fired;
+	woken(cpu, thread, (u64)task, tid, task->prio, bpf_get_smp_processor_id());
+	cpu->expires = 0;
+	until = thread->wait[WIRE_PART_TIMER_LATE];
+	thread->wait[WIRE_PART_TIMER_LATE] = 0;
+	add(thread, ran ? WIRE_PART_ITSELF : keeper(thread, running_on(cpu), false), until);
+	if (ran) {
+		leave(cpu, tid);
+		flush(thread);
+		thread->mark = cpu->head;
+		cpu->watched = tid;
+	}
+	return 0;
+}
+
+INLINE bool is_of(struct cpu *cpu, struct task_struct *task)
+{
+	return unlikely(cpu->timer - (u64)task->stack < STACK);
+}
 
 INLINE int switch_of(u64 *ctx, u64 state)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
 	u64 blocked = (u8)ctx[0] ? 0 : sleep_in(state);
+	struct cpu *cpu = cpu_here();
 
+	if (cpu && is_of(cpu, prev))
+		begins_awake(cpu, prev, true);
+	else if (cpu && is_of(cpu, next))
+		begins_awake(cpu, next, false);
+	/* It sleeps on its way to user mode: the freezer of its control group holds it. */
 	if (blocked && prev->jobctl & JOBCTL_TRAP_FREEZE)
 		blocked = WIRE_PART_STOPPED;
 	return switched(prev->pid, blocked, next->pid, next->prio);
@@ -59,8 +103,10 @@ PROGRAM(account_expire_entry)
 	struct hrtimer *timer = (void *)ctx[0];
 	struct cpu *cpu = cpu_here();
 
-	if (cpu)
-		cpu->expires = timer->_softexpires - timer->base->offset;
+	if (cpu) {
+		cpu->expires = cpu->fired = timer->_softexpires - timer->base->offset;
+		cpu->timer = ctx[0];
+	}
 	return 0;
 }
 

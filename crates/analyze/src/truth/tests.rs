@@ -57,8 +57,7 @@ fn right_wrong_and_falsely_named_are_distinguished() {
         // Delayed by something else.
         sample(12_000_000, &[("irq", "disk", 50_000)]),
     ];
-    let injected =
-        [Injected { begin: 0, end: 1_001_000 }, Injected { begin: 4_000_000, end: 6_000_000 }];
+    let injected = [Injected::new(0, 1_001_000), Injected::new(4_000_000, 6_000_000)];
     let score = score(&samples, &injected, EXPECTED);
     assert_eq!((score.explained, score.affected, score.right, score.falsely_named), (4, 2, 1, 1));
     assert_eq!(score.confused, BTreeMap::from([("preempted".to_owned(), 1)]));
@@ -76,7 +75,7 @@ fn right_wrong_and_falsely_named_are_distinguished() {
 fn a_delay_that_the_thread_met_itself_lies_within_its_sample_and_names_may_be_open() {
     let samples =
         [sample(1_000, &[("self", "user mode", 10_000), ("lock", "kworker/0:1", 90_000)])];
-    let within = [Injected { begin: 11_000, end: 100_000 }];
+    let within = [Injected::new(11_000, 100_000)];
     let causes: [&[(&str, &str)]; 3] =
         [&[("lock", "kworker/*")], &[("lock", "*")], &[("lock", "kworker/1*")]];
     let right = causes.map(|causes| {
@@ -105,10 +104,7 @@ fn the_accounting_is_scored_by_bucket() {
     let other = add(&[(MainPart::Irq, 60_000)]);
     let at = |ms: i64, latency: Nanos| (MonotonicNs(ms * 1_000_000), latency);
     let samples = [at(1, right), at(5, wrong), at(9, falsely), at(12, other)];
-    let injected = [
-        Injected { begin: 900_000, end: 2_000_000 },
-        Injected { begin: 4_000_000, end: 5_500_000 },
-    ];
+    let injected = [Injected::new(900_000, 2_000_000), Injected::new(4_000_000, 5_500_000)];
     let score = score_account(&samples, &account, &injected, EXPECTED);
     assert_eq!((score.explained, score.affected, score.right, score.falsely_named), (4, 2, 1, 1));
     assert_eq!(score.confused, BTreeMap::from([("irq".to_owned(), 1)]));
@@ -125,12 +121,76 @@ fn a_false_attribution_is_counted_in_the_bucket_of_right_ones_too() {
     let at = |ms: i64| (MonotonicNs(ms * 1_000_000), Nanos(500_000));
     // The last two met nothing.
     let samples = [at(1), at(5), at(9)];
-    let injected = [Injected { begin: 900_000, end: 1_500_000 }];
+    let injected = [Injected::new(900_000, 1_500_000)];
     let score = score_account(&samples, &account, &injected, EXPECTED);
     assert_eq!((score.affected, score.right, score.falsely_named), (1, 1, 2));
     assert_eq!(score.precision(), Some(1.0 / 3.0));
     let shared = Expected { is_shared: true, ..EXPECTED };
     assert_eq!(score_account(&samples, &account, &injected, shared).falsely_named, 0);
+}
+
+#[test]
+fn what_interrupts_a_delay_is_no_part_of_it() {
+    // From 0 to 1 ms, and for 200 µs of that an interrupt came in between.
+    let stretch = |begin, end, role| Injected { begin, end, role };
+    let injected = [stretch(0, 600_000, Role::Delay), stretch(800_000, 1_000_000, Role::GoesOn)];
+    assert_eq!(whole_delays(&injected), [Injected::new(0, 1_000_000)]);
+    let delayed = [
+        sample(500_000, &[("preempted", "hog", 300_000), ("irq", "disk", 200_000)]),
+        // Due in the interrupt.
+        sample(700_000, &[("irq", "disk", 150_000), ("preempted", "hog", 200_000)]),
+    ];
+    let score = score(&delayed, &injected, EXPECTED);
+    assert_eq!((score.affected, score.right), (2, 2));
+    assert_eq!((score.time_ns, score.time_error_ns), (300_000 + 200_000, 0));
+}
+
+#[test]
+fn within_what_its_maker_does_not_know_no_time_is_wrong() {
+    let perhaps = |begin, end| Injected { begin, end, role: Role::Perhaps };
+    let injected =
+        [perhaps(0, 500_000), Injected::new(500_000, 1_000_000), perhaps(1_000_000, 1_100_000)];
+    let errors = [390_000, 400_000, 500_000, 510_000].map(|ns| {
+        let rest = 500_000 - ns + 20_000;
+        let samples = [sample(600_000, &[("preempted", "hog", ns), ("irq", "disk", rest)])];
+        let score = score(&samples, &injected, EXPECTED);
+        assert_eq!((score.affected, score.right, score.time_ns), (1, 1, 400_000));
+        score.time_error_ns
+    });
+    assert_eq!(errors, [10_000, 0, 0, 10_000]);
+}
+
+#[test]
+fn what_the_injector_does_around_a_delay_is_not_false() {
+    let around = Injected { begin: 0, end: 2_000_000, role: Role::Around };
+    let injected = [around, Injected::new(500_000, 1_000_000)];
+    let named = |at| sample(at, &[("preempted", "hog", 50_000)]);
+    let of = |at| {
+        let samples = [named(at)];
+        let score = score(&samples, &injected, EXPECTED);
+        (score.affected, score.falsely_named, score.time_ns)
+    };
+    assert_eq!(of(1_500_000), (0, 0, 0));
+    assert_eq!(of(2_500_000), (0, 1, 0));
+}
+
+#[test]
+fn of_a_cause_of_every_sample_what_the_others_have_is_expected_too() {
+    let mut account = Account::default();
+    let mut add = |irq: i64| {
+        let mut split = punctual_core::Split::default();
+        split.add(MainPart::Irq, Nanos(irq));
+        account.record(&split);
+        Nanos(irq)
+    };
+    let at = |ms: i64, latency: Nanos| (MonotonicNs(ms * 1_000_000), latency);
+    // Each sample has 20 µs of the timer's own interrupt.
+    let samples = [at(1, add(520_000)), at(5, add(20_000)), at(9, add(20_000))];
+    let injected = [Injected::new(900_000, 1_500_000)];
+    let irq = Expected { causes: &[("irq", "")], is_shared: true, ..EXPECTED };
+    let score = score_account(&samples, &account, &injected, irq);
+    assert_eq!((score.affected, score.right), (1, 1));
+    assert_eq!((score.time_ns, score.time_error_ns), (500_000, 0));
 }
 
 proptest! {
@@ -153,7 +213,7 @@ proptest! {
             .collect();
         let injected: Vec<Injected> = injected
             .iter()
-            .map(|(begin, ns)| Injected { begin: *begin, end: begin + ns })
+            .map(|(begin, ns)| Injected::new(*begin, begin + ns))
             .collect();
         let score = score(&samples, &injected, EXPECTED);
         prop_assert_eq!(score.affected, score.right + score.confused.values().sum::<u64>());

@@ -89,9 +89,10 @@ impl Case {
     }
 
     /// Whether its cause delays samples without an injection too, where no culprit is looked at:
-    /// the timer's interrupt is one.
+    /// the timer's interrupt is one, and any task may be in the kernel.
     pub fn is_usual(&self) -> bool {
-        self.causes().iter().any(|(cause, _)| *cause == TICK.0)
+        let of_the_kernel = ["irq", "softirq", "timer-irq-delay", "non-preemptible"];
+        self.causes().iter().any(|(cause, _)| of_the_kernel.contains(cause))
     }
 
     /// Their ids in one word; none where nothing is injected.

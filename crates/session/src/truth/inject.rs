@@ -7,7 +7,7 @@ use super::names::{CULPRIT, DEVICE, MEASURING};
 use super::record;
 use super::throttling;
 use crate::exit::Failure;
-use punctual_analyze::truth::Injected;
+use punctual_analyze::truth::{Injected, Role};
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
 use punctual_sys::attributes::{self, Deadline, Scheduling};
 use punctual_sys::{children, clock, memory};
@@ -27,6 +27,11 @@ pub const ARGUMENT: &str = "truth-inject";
 const APART: i64 = 7_310_000;
 /// And at least so many times its length, or real-time throttling would come in between.
 const LENGTHS_APART: i64 = 4;
+/// What interrupts a task leaves a gap of this length at least in the instants that it reads, in
+/// ns: it reads them some 100 ns apart, or a microsecond where each instruction takes 8 ns.
+const GAP: i64 = 5_000;
+/// Stretches for which there is room without more memory, of each delay.
+const STRETCHES: usize = 4;
 /// How long the run may take to begin, and to end: in virtual time it begins after some seconds.
 const AROUND: i64 = 60_000_000_000;
 
@@ -93,7 +98,7 @@ fn work(case: &Case, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected>> {
     let Some(way) = case.way else { return Ok(Vec::new()) };
     let apart = APART.max(case.length.0 * LENGTHS_APART * way.steps.len() as i64 + APART);
     let most = usize::try_from(for_ns / apart).unwrap_or_default() + 1;
-    let mut record = Vec::with_capacity(most * way.steps.len());
+    let mut record = Vec::with_capacity(most * (way.steps.len() + 1) * STRETCHES);
     let own = |step: &&str| OWN.contains(step);
     let mut device = match way.steps.iter().all(own) {
         true => None,
@@ -128,15 +133,17 @@ fn work(case: &Case, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected>> {
         }
         let steps = if is_measured { way.steps } else { &[] };
         for step in steps {
+            let from = clock::monotonic().0;
             record.extend(match (*step, &mut device, &group) {
-                ("spin", ..) => Some(spin(case.length)),
-                ("thread", ..) => Some(in_new_thread(case.length)?),
-                ("hog", ..) => throttling::until_throttled(),
+                ("spin", ..) => spin(case.length),
+                ("thread", ..) => in_new_thread(case.length)?,
+                ("hog", ..) => throttling::until_throttled().into_iter().collect(),
                 ("sigstop", _, Some(group)) => stop(group, case.length)?,
-                ("freeze", _, Some(group)) => Some(freeze(group, case.length)?),
-                (word, Some(device), _) => Some(in_kernel(word, case.length, device)?),
-                _ => None,
+                ("freeze", _, Some(group)) => holds(|on| group.freeze(on), case.length)?.into(),
+                (word, Some(device), _) => in_kernel(word, case.length, device)?,
+                _ => Vec::new(),
             });
+            record.push(Injected { begin: from, end: clock::monotonic().0, role: Role::Around });
         }
         due = (due + apart).max(clock::monotonic().0 + apart / 2);
     }
@@ -148,59 +155,69 @@ fn work(case: &Case, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected>> {
 /// What needs no kernel module.
 const OWN: [&str; 5] = ["spin", "thread", "hog", "sigstop", "freeze"];
 
-fn spin(length: Nanos) -> Injected {
+fn spin(length: Nanos) -> Vec<Injected> {
     let begin = clock::monotonic().0;
-    let mut end = begin;
-    while end < begin + length.0 {
+    let mut stretches = Vec::with_capacity(STRETCHES);
+    let (mut from, mut last) = (begin, begin);
+    while last < begin + length.0 {
         spin_loop();
-        end = clock::monotonic().0;
+        let now = clock::monotonic().0;
+        if now - last >= GAP {
+            stretches.push([from, last]);
+            from = now;
+        }
+        last = now;
     }
-    Injected { begin, end }
+    stretches.push([from, last]);
+    record::in_order(stretches.into_iter())
 }
 
 /// With the policy, the priority and the name of this one, which makes it: that is a part of the
 /// delay, and takes longer than a period where each instruction takes 8 ns.
-fn in_new_thread(length: Nanos) -> io::Result<Injected> {
+fn in_new_thread(length: Nanos) -> io::Result<Vec<Injected>> {
     let begin = clock::monotonic().0;
     let thread = std::thread::Builder::new().name(CULPRIT.to_owned());
     let scheduling = attributes::scheduling(0)?;
     // The policy of a thread that has one on purpose is not inherited.
     let work = move || attributes::set_scheduling(0, &scheduling).map(|()| spin(length));
     let spun = thread.spawn(work)?.join();
-    let spun =
+    let mut spun =
         spun.unwrap_or_else(|_| Err(io::Error::other("a thread of the injector's panicked")))?;
-    Ok(Injected { begin, ..spun })
+    spun[0].begin = begin;
+    Ok(spun)
 }
 
 /// Stops all processes that are measured; none while there is none.
-fn stop(group: &Group, length: Nanos) -> io::Result<Option<Injected>> {
+fn stop(group: &Group, length: Nanos) -> io::Result<Vec<Injected>> {
     let processes = group.processes()?;
-    let to_all = |signal| {
+    if processes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let to_all = |stops| {
+        let signal = if stops { libc::SIGSTOP } else { libc::SIGCONT };
         // One that has ended is not there any more.
         processes.iter().for_each(|pid| drop(children::send(*pid, signal)));
+        Ok(())
     };
-    if processes.is_empty() {
-        return Ok(None);
-    }
-    to_all(libc::SIGSTOP);
-    let begin = clock::monotonic().0;
-    std::thread::sleep(Duration::from_nanos(length.0 as u64));
-    let end = clock::monotonic().0;
-    to_all(libc::SIGCONT);
-    Ok(Some(Injected { begin, end }))
+    holds(to_all, length).map(Vec::from)
 }
 
-fn freeze(group: &Group, length: Nanos) -> io::Result<Injected> {
-    group.freeze(true)?;
+/// Begins something that holds others, and ends it. When within these two calls it does so, and
+/// does no longer, is not known here.
+fn holds(mut hold: impl FnMut(bool) -> io::Result<()>, length: Nanos) -> io::Result<[Injected; 3]> {
+    let before = clock::monotonic().0;
+    hold(true)?;
     let begin = clock::monotonic().0;
     std::thread::sleep(Duration::from_nanos(length.0 as u64));
     let end = clock::monotonic().0;
-    group.freeze(false)?;
-    Ok(Injected { begin, end })
+    hold(false)?;
+    let perhaps = |begin, end| Injected { begin, end, role: Role::Perhaps };
+    let after = clock::monotonic().0;
+    Ok([perhaps(before, begin), Injected::new(begin, end), perhaps(end, after)])
 }
 
 /// When it was, as the module says: its write returns only after what was delayed.
-fn in_kernel(word: &str, length: Nanos, device: &mut File) -> io::Result<Injected> {
+fn in_kernel(word: &str, length: Nanos, device: &mut File) -> io::Result<Vec<Injected>> {
     device.write_all(format!("{word} {}", length.0).as_bytes())?;
     record::read_device(device)
 }

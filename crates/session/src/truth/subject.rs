@@ -81,7 +81,7 @@ impl Stage {
     fn met(&self, begin: i64) -> Option<Injected> {
         let begin = begin.max(self.began.load(Ordering::Relaxed));
         let end = self.done.load(Ordering::Relaxed);
-        (end > begin).then_some(Injected { begin, end })
+        (end > begin).then_some(Injected::new(begin, end))
     }
 
     /// A thread of this program.

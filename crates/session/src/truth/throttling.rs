@@ -78,7 +78,7 @@ pub fn until_throttled() -> Option<Injected> {
     while last < begin + PERIOD.0 * PERIODS {
         let at = clock::monotonic().0;
         if at - last >= GAP {
-            return Some(Injected { begin: last, end: at });
+            return Some(Injected::new(last, at));
         }
         last = at;
     }

@@ -4,7 +4,7 @@ use super::group::{self, Group};
 use super::{Case, record, subject};
 use crate::exit::Failure;
 use crate::explained::{self, Wanted};
-use punctual_analyze::truth::{Expected, Injected, score, score_account};
+use punctual_analyze::truth::{Expected, Injected, score, score_account, whole_delays};
 use punctual_bundle::Bundle;
 use punctual_bundle::truth::TruthScore;
 use punctual_core::{MonotonicNs, Nanos};
@@ -221,5 +221,6 @@ impl Measured<'_> {
 }
 
 fn count_within(injected: &[Injected], begin: i64, end: i64) -> u64 {
-    injected.iter().filter(|one| one.end >= begin && one.begin <= end).count() as u64
+    let delays = whole_delays(injected);
+    delays.iter().filter(|one| one.end >= begin && one.begin <= end).count() as u64
 }

@@ -18,7 +18,7 @@
  *	hold	asleep, with a mutex held; `contend` takes that mutex
  *
  * The write returns when that is over; a read then gives the first and the last instant of it, in
- * ns of CLOCK_MONOTONIC.
+ * ns of CLOCK_MONOTONIC: of each stretch, where something came in between.
  */
 #include <linux/completion.h>
 #include <linux/fs.h>
@@ -43,15 +43,36 @@
 
 #define NS_MAX 100000000ULL
 
-static u64 length, begin, end;
+/* What interrupts it leaves a gap of so many ns at least in the instants that it reads. */
+#define GAP 4000
+#define STRETCHES 16
+
+static u64 length;
+static u64 stretches[STRETCHES][2];
+static unsigned int number;
+
+static void one_stretch(u64 begin, u64 end)
+{
+	stretches[0][0] = begin;
+	stretches[0][1] = end;
+	number = 1;
+}
 
 static void spin(u64 ns)
 {
-	begin = ktime_get_mono_fast_ns();
+	u64 begin = ktime_get_mono_fast_ns(), last = begin, now;
+
+	one_stretch(begin, begin);
 	do {
 		cpu_relax();
-		end = ktime_get_mono_fast_ns();
-	} while (end < begin + ns);
+		now = ktime_get_mono_fast_ns();
+		if (now - last >= GAP && number < STRETCHES) {
+			stretches[number - 1][1] = last;
+			stretches[number++][0] = now;
+		}
+		last = now;
+	} while (last < begin + ns);
+	stretches[number - 1][1] = last;
 }
 
 static void spin_in_irq(struct irq_work *work)
@@ -147,12 +168,13 @@ static DEFINE_MUTEX(held);
 static void hold(u64 ns)
 {
 	ktime_t time = ns_to_ktime(ns);
+	u64 begin;
 
 	mutex_lock(&held);
 	begin = ktime_get_mono_fast_ns();
 	set_current_state(TASK_UNINTERRUPTIBLE);
 	schedule_hrtimeout(&time, HRTIMER_MODE_REL);
-	end = ktime_get_mono_fast_ns();
+	one_stretch(begin, ktime_get_mono_fast_ns());
 	mutex_unlock(&held);
 }
 
@@ -221,12 +243,16 @@ static ssize_t write(struct file *file, const char __user *from, size_t count, l
 	return count;
 }
 
-static ssize_t read(struct file *file, char __user *to, size_t count, loff_t *at)
+static ssize_t read(struct file *file, char __user *to, size_t room, loff_t *at)
 {
-	char line[64];
-	size_t size = scnprintf(line, sizeof(line), "%llu %llu\n", begin, end);
+	char line[STRETCHES * 42];
+	size_t size = 0;
+	unsigned int i;
 
-	if (count < size)
+	for (i = 0; i < number; i++)
+		size += scnprintf(line + size, sizeof(line) - size, "%llu %llu%c", stretches[i][0],
+				  stretches[i][1], i + 1 < number ? ' ' : '\n');
+	if (room < size)
 		return -EINVAL;
 	return copy_to_user(to, line, size) ? -EFAULT : size;
 }

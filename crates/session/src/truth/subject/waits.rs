@@ -66,12 +66,12 @@ pub fn prepare(operation: Operation, stage: &Arc<Stage>) -> io::Result<Wait> {
         Operation::Spin => Ok(Box::new(|stage| {
             let begin = now();
             spin_until(begin + stage.length);
-            Ok(Some(Injected { begin, end: now() }))
+            Ok(Some(Injected::new(begin, now())))
         })),
         Operation::Sleep => Ok(Box::new(|stage| {
             let (begin, time) = (now(), clock::timespec(stage.length));
             clock::sleep(clock::id(Clock::Monotonic), 0, &time)?;
-            Ok(Some(Injected { begin, end: now() }))
+            Ok(Some(Injected::new(begin, now())))
         })),
         Operation::Preempted => preempted(stage),
         Operation::Quota => {
@@ -156,8 +156,8 @@ fn kernel_lock(stage: &Arc<Stage>) -> io::Result<Wait> {
     Ok(Box::new(move |_| {
         let begin = now();
         device.write_all(b"contend 0")?;
-        let end = record::read_device(&mut device)?.end;
-        Ok((end > begin).then_some(Injected { begin, end }))
+        let end = record::read_device(&mut device)?.last().map_or(begin, |last| last.end);
+        Ok((end > begin).then_some(Injected::new(begin, end)))
     }))
 }
 
@@ -212,8 +212,8 @@ fn device(word: &'static str) -> io::Result<Wait> {
     Ok(Box::new(move |stage| {
         let begin = now();
         device.write_all(format!("{word} {}", stage.length).as_bytes())?;
-        let end = record::read_device(&mut device)?.end;
-        Ok((end > begin).then_some(Injected { begin, end }))
+        let end = record::read_device(&mut device)?.last().map_or(begin, |last| last.end);
+        Ok((end > begin).then_some(Injected::new(begin, end)))
     }))
 }
 
@@ -230,7 +230,7 @@ fn block_read() -> io::Result<Wait> {
     Ok(Box::new(move |_| {
         let begin = now();
         file.read_exact_at(&mut room[start..start + PAGE], 0)?;
-        Ok(Some(Injected { begin, end: now() }))
+        Ok(Some(Injected::new(begin, now())))
     }))
 }
 
@@ -240,7 +240,7 @@ fn fsync() -> io::Result<Wait> {
         file.write_all_at(&[1; PAGE], 0)?;
         let begin = now();
         file.sync_all()?;
-        Ok(Some(Injected { begin, end: now() }))
+        Ok(Some(Injected::new(begin, now())))
     }))
 }
 
@@ -251,7 +251,7 @@ fn major_fault() -> io::Result<Wait> {
         let page = Mapping::of_file(&file, 0, PAGE, READ, 0)?;
         let begin = now();
         page.word(0).load(Ordering::Relaxed);
-        Ok(Some(Injected { begin, end: now() }))
+        Ok(Some(Injected::new(begin, now())))
     }))
 }
 
@@ -278,7 +278,7 @@ fn minor_faults(stage: &Arc<Stage>) -> io::Result<Wait> {
         }
         // The thread that unmaps ends with this one.
         let _ = used.send(pages);
-        Ok(Some(Injected { begin, end }))
+        Ok(Some(Injected::new(begin, end)))
     }))
 }
 
@@ -308,7 +308,7 @@ fn gap(stage: &Stage) -> Option<Injected> {
     while last < begin + UNTIL_GAP {
         let at = now();
         if at - last >= stage.length / GAP_PART {
-            return Some(Injected { begin: last, end: at });
+            return Some(Injected::new(last, at));
         }
         last = at;
     }
