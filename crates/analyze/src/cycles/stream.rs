@@ -613,7 +613,7 @@ impl Stream {
         let timed_out = self.calls.timed_out(call, result);
         self.with(tid, |thread| {
             if timed_out && thread.slept {
-                thread.in_call.rename(MainPart::Waiting, MainPart::Timeout);
+                thread.has_timed_out();
             }
             thread.has_returned(call, entered, at);
         });

@@ -199,16 +199,27 @@ fn a_wait_that_ends_by_its_timeout_is_one() {
         (READ, 0, 0, 79),
     ];
     for (number, result, timeout, waiting) in calls {
-        let mut run = Run::new();
-        run.sleep(0, 1_000, 10);
-        let call = WaitingCall { number: NANOSLEEP, operation: 1, argument: 1 };
-        run.stream.select(THREAD, Some((call, false)));
-        run.enter(1_020, number, [3, BITSET]).leave(1_021, TaskState::Sleeping, 120);
-        run.wake(1_100, OTHER).arrive(1_101).exit(1_102, number, result).sleep(1_200, 2_000, 10);
-        let [cycle] = run.cycles[..] else { panic!("{:?}", run.cycles) };
+        let cycles = |is_selected: bool| {
+            let mut run = Run::new();
+            run.sleep(0, 1_000, 10);
+            let call = WaitingCall { number: NANOSLEEP, operation: 1, argument: 1 };
+            if is_selected {
+                run.stream.select(THREAD, Some((call, false)));
+            }
+            run.enter(1_020, number, [3, BITSET]).leave(1_021, TaskState::Sleeping, 120);
+            run.wake(1_100, OTHER).arrive(1_101).exit(1_102, number, result);
+            run.sleep(1_200, 2_000, 10);
+            run.cycles
+        };
+        let [cycle] = cycles(true)[..] else { panic!("one cycle") };
         let part = |part| us(cycle.split().of(part));
         let parts = (part(MainPart::Timeout), part(MainPart::Waiting));
         assert_eq!(parts, (timeout, waiting), "{number} returned {result}");
+        // Before it is known which wait a cycle begins with it is two, which are put together.
+        let [first, second] = cycles(false)[..] else { panic!("two cycles") };
+        let whole = first.followed_by(&second).split();
+        assert!((us(whole.of(MainPart::Timeout)) > 0) == (timeout > 0), "{whole:?}");
+        assert_eq!(whole.sum(), first.followed_by(&second).response_time());
     }
 }
 

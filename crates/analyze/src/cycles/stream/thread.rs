@@ -487,6 +487,15 @@ impl Thread {
         Some(Release { due, woken: at, waker: Waker { by, tid: 0 }, timer })
     }
 
+    /// What it slept for in the call under way did not come in time: in its cycle, or where the
+    /// wait turns out to be none that a cycle begins with.
+    pub fn has_timed_out(&mut self) {
+        self.in_call.rename(MainPart::Waiting, MainPart::Timeout);
+        if self.phase == Phase::Woken && self.cycle.wait_is == MainPart::Waiting {
+            self.cycle.wait_is = MainPart::Timeout;
+        }
+    }
+
     /// The call under way is over.
     pub fn has_returned(&mut self, call: WaitingCall, entered: MonotonicNs, at: MonotonicNs) {
         if let Some(own) = self.own.iter_mut().find(|own| own.site == call) {
