@@ -27,7 +27,7 @@ mod wakeups;
 
 pub use cause::{Budget, Cause, GROUPS, Mode, device_name};
 pub use culprits::{Culprit, Ranking, rank};
-pub use wakeups::{Packet, Wait, WakeUp, Waker};
+pub use wakeups::{Packet, Received, Socket, Wait, WakeUp, Waker};
 
 use crate::gaps::Gaps;
 use crate::threads::Coverage;

@@ -1,6 +1,6 @@
 //! The explained samples of a bundle, as terminal, report and JSON show them.
 
-use crate::explain::{Explanation, Mode, Part, WakeUp};
+use crate::explain::{Explanation, Mode, Part, Socket, WakeUp};
 use crate::occupancy::interrupt_name;
 use crate::threads::Interrupt;
 use punctual_bundle::explanation::{
@@ -9,7 +9,7 @@ use punctual_bundle::explanation::{
 };
 use punctual_bundle::windows::{KeptRule, SeriesWindows};
 use punctual_core::event::Recorded;
-use punctual_core::{CpuSet, Event, Finding, Names, Nanos, Severity};
+use punctual_core::{CpuSet, Event, Finding, MonotonicNs, Names, Nanos, Severity};
 
 /// An explained sample with the events around it.
 #[derive(Clone, Debug)]
@@ -135,7 +135,12 @@ impl Explanations {
             packet: step.packet.map(|packet| ExplainedPacket {
                 irq: packet.irq.map(|(irq, _)| interrupt_name(Interrupt::Hard(irq), &self.names).1),
                 irq_at: packet.irq.map(|(_, at)| at.ns()),
-                delivery: packet.delivery.ns(),
+                delivery: packet.delivery.map(MonotonicNs::ns),
+                device: packet.received.map(|of| of.device.to_string()),
+                received: packet.received.map(|of| of.at.ns()),
+                bytes: packet.received.map(|of| of.bytes),
+                socket: packet.socket.map(Socket::name),
+                socket_at: packet.socket.map(|of| of.at.ns()),
                 poll_end: packet.poll.map(|(at, _)| at.ns()),
                 polled: packet.poll.map(|(_, packets)| packets),
             }),

@@ -101,8 +101,23 @@ pub struct ExplainedPacket {
     pub irq: Option<String>,
     /// When its handler began.
     pub irq_at: Option<i64>,
-    /// When the softirq began that delivered it.
-    pub delivery: i64,
+    /// When the softirq began that delivered it; `null` where a thread did.
+    pub delivery: Option<i64>,
+    /// The device that received it; `null` where no event shows that.
+    #[serde(default)]
+    pub device: Option<String>,
+    /// When it went up the protocols.
+    #[serde(default)]
+    pub received: Option<i64>,
+    /// Its length.
+    #[serde(default)]
+    pub bytes: Option<u32>,
+    /// The kind of the socket that it was queued at; `null` where no event shows that.
+    #[serde(default)]
+    pub socket: Option<String>,
+    /// When that had it.
+    #[serde(default)]
+    pub socket_at: Option<i64>,
     /// When the poll of the device (NAPI) was over in which it was taken; `null` where no event
     /// shows that.
     #[serde(default)]

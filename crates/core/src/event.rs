@@ -5,6 +5,7 @@
 //! in [`Names`].
 
 mod group;
+mod interface;
 mod kind;
 mod named;
 mod names;
@@ -12,6 +13,7 @@ mod recorded;
 mod tracepoint;
 
 pub use group::Group;
+pub use interface::InterfaceName;
 pub use kind::{EventKind, Futex, PointKind, TaskState, signal};
 pub use named::NamedTracepoint;
 pub use names::{CallCounts, FunctionName, LineName, Names, ProbeCost, TaskName};

@@ -708,4 +708,22 @@ PROGRAM(napi_poll)
 	return EMIT(WIRE_NAPI_POLL, record);
 }
 
+PROGRAM(packet_received)
+{
+	struct sk_buff *packet = (void *)ctx[0];
+	struct wire_packet record = { .bytes = packet->len };
+
+	bpf_probe_read_kernel(record.device, sizeof(record.device), &packet->dev->name);
+	return EMIT(WIRE_PACKET, record);
+}
+
+PROGRAM(socket_ready)
+{
+	struct sock *socket = (void *)ctx[0];
+	struct wire_socket record = { .family = socket->__sk_common.skc_family,
+				      .protocol = socket->sk_protocol };
+
+	return EMIT(WIRE_SOCKET, record);
+}
+
 const char gpl[] SEC("license") = "GPL";

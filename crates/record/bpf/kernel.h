@@ -198,6 +198,21 @@ struct request {
 	u64 __sector;
 };
 
+struct net_device {
+	char name[16];
+};
+struct sk_buff {
+	struct net_device *dev;
+	u32 len;
+};
+struct sock_common {
+	u16 skc_family;
+};
+struct sock {
+	struct sock_common __sk_common;
+	u16 sk_protocol;
+};
+
 struct block_device {
 	u32 bd_dev;
 };

@@ -220,6 +220,19 @@ struct wire_signal {
 	u32 signal;
 };
 
+#define WIRE_PACKET 52
+struct wire_packet {
+	u8 device[16];
+	u32 bytes;
+	u32 spare;
+};
+#define WIRE_SOCKET 53
+struct wire_socket {
+	u16 family;
+	u16 protocol;
+	u32 spare;
+};
+
 /* Written by punctual itself. */
 #define WIRE_INTERRUPTED 59
 struct wire_interrupted {

@@ -139,6 +139,8 @@ pub(crate) const ALL: &[Tracepoint] = &[
     at(Workqueue, "workqueue", "workqueue_execute_start", &["work_start"], wire::WORK_START),
     at(Workqueue, "workqueue", "workqueue_execute_end", &["work_end"], wire::WORK_END),
     at(Napi, "napi", "napi_poll", &["napi_poll"], wire::NAPI_POLL),
+    at(Napi, "net", "netif_receive_skb", &["packet_received"], wire::PACKET),
+    at(Napi, "sock", "sk_data_ready", &["socket_ready"], wire::SOCKET),
     at(Idle, "power", "cpu_idle", &["idle"], wire::IDLE),
     at(Frequency, "power", "cpu_frequency", &["frequency"], wire::FREQUENCY),
 ];

@@ -9,8 +9,8 @@ use crate::wire::{self, layout};
 use punctual_core::MonotonicNs;
 use punctual_core::event::NamedTracepoint;
 use punctual_core::event::{
-    Event, EventKind, Futex, Group, RecordBytes, TaskState, Tid, TracepointFormat, TracepointId,
-    signal,
+    Event, EventKind, Futex, Group, InterfaceName, RecordBytes, TaskState, Tid, TracepointFormat,
+    TracepointId, signal,
 };
 use punctual_sys::clock;
 use punctual_traces::bytes::ByteOrder;
@@ -263,6 +263,8 @@ fn names_of(kind: u8) -> &'static [&'static str] {
         layout::MMC_DONE => &["cmd_opcode", "cmd_err"],
         layout::WORK_START | layout::WORK_END => &["function"],
         layout::NAPI_POLL => &["work", "budget"],
+        layout::PACKET => &["len", "name"],
+        layout::SOCKET => &["family", "protocol"],
         layout::IDLE => &["state"],
         layout::FREQUENCY => &["state", "cpu_id"],
         layout::NAME => &["pid", "newcomm|comm"],
@@ -378,6 +380,10 @@ fn what<'a>(
         layout::WORK_START => EventKind::WorkStart { function: n(0) as u64 },
         layout::WORK_END => EventKind::WorkEnd { function: n(0) as u64 },
         layout::NAPI_POLL => EventKind::NapiPoll { work: n(0) as u32, budget: n(1) as u32 },
+        layout::PACKET => {
+            EventKind::PacketReceived { device: InterfaceName::of(text(1)), bytes: n(0) as u32 }
+        }
+        layout::SOCKET => EventKind::SocketReady { family: n(0) as u16, protocol: n(1) as u16 },
         layout::IDLE if n(0) as u32 == u32::MAX => EventKind::IdleExit,
         layout::IDLE => EventKind::IdleEnter { state: n(0) as u32 },
         layout::FREQUENCY => EventKind::Frequency { khz: n(0) as u32 },

@@ -2,6 +2,8 @@
 //! have as series, as `attach` measures them.
 
 mod foreign;
+#[cfg(test)]
+mod packets;
 mod store;
 #[cfg(test)]
 mod tests;

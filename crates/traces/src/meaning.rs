@@ -4,7 +4,7 @@
 //! shows them, is the business of who reads the file.
 
 use punctual_core::MonotonicNs;
-use punctual_core::event::{EventKind, Futex, TaskState, Tid, signal};
+use punctual_core::event::{EventKind, Futex, InterfaceName, TaskState, Tid, signal};
 use std::num::NonZeroU32;
 
 /// How a field is read.
@@ -132,6 +132,8 @@ meanings! {
     WorkStart [p("function")] ("workqueue" "workqueue_execute_start");
     WorkEnd [p("function")] ("workqueue" "workqueue_execute_end");
     NapiPoll [n("work"), n("budget")] ("napi" "napi_poll");
+    Packet [n("len"), t("name|dev")] ("net" "netif_receive_skb");
+    Socket [n("family"), n("protocol")] ("sock" "sk_data_ready");
     Idle [n("state")] ("power" "cpu_idle");
     Frequency [n("state")] ("power" "cpu_frequency");
     NewTask [n("pid|tid"), c("comm")] ("task" "task_newtask");
@@ -302,6 +304,16 @@ impl Meaning {
             Meaning::WorkStart => EventKind::WorkStart { function: address(0)? },
             Meaning::WorkEnd => EventKind::WorkEnd { function: address(0)? },
             Meaning::NapiPoll => EventKind::NapiPoll { work: flags(0)?, budget: flags(1)? },
+            Meaning::Packet => {
+                let name = v.texts[1];
+                let end = name.iter().position(u8::is_ascii_whitespace).unwrap_or(name.len());
+                let device = InterfaceName::of(&name[..end]);
+                EventKind::PacketReceived { device, bytes: flags(0)? }
+            }
+            Meaning::Socket => EventKind::SocketReady {
+                family: u16::try_from(n(0)?).ok()?,
+                protocol: u16::try_from(n(1)?).ok()?,
+            },
             // PWR_EVENT_EXIT is -1, as an unsigned number of 32 or 64 bits.
             Meaning::Idle if flags(0)? == u32::MAX => EventKind::IdleExit,
             Meaning::Idle => EventKind::IdleEnter { state: flags(0)? },

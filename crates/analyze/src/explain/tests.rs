@@ -7,7 +7,7 @@ use super::properties::check;
 use super::*;
 use crate::threads::Interrupt;
 use punctual_core::EventKind;
-use punctual_core::event::{Futex, TaskState};
+use punctual_core::event::{Futex, InterfaceName, TaskState};
 
 const THREAD: u32 = 7;
 /// SCHED_FIFO 80, 99 and time-sharing, as the kernel's `prio`.
@@ -663,15 +663,76 @@ fn a_packet_is_followed_to_the_interrupt_of_its_device() {
     };
     let [from_device] = delivered(true)[..] else { panic!("one step") };
     assert_eq!(from_device.by, Waker::Interrupt(Interrupt::Soft(3)));
-    let delivery = MonotonicNs(210);
+    let delivery = Some(MonotonicNs(210));
     let irq = Some((DEVICE, MonotonicNs(200)));
-    assert_eq!(
-        from_device.packet,
-        Some(Packet { irq, delivery, poll: Some((MonotonicNs(235), 3)) })
-    );
+    let unseen = Packet { irq: None, delivery, received: None, socket: None, poll: None };
+    let poll = Some((MonotonicNs(235), 3));
+    assert_eq!(from_device.packet, Some(Packet { irq, poll, ..unseen }));
     let [local] = delivered(false)[..] else { panic!("one step") };
-    assert_eq!(local.packet, Some(Packet { irq: None, delivery, poll: None }));
+    assert_eq!(local.packet, Some(unseen));
     assert_eq!(local.by, Waker::Interrupt(Interrupt::Soft(3)), "nobody is seen to have sent it");
+}
+
+/// The way to the socket: in a softirq, and in the thread of the device's NAPI.
+#[test]
+fn a_packet_is_followed_from_its_device_to_its_socket() {
+    const NAPI: u32 = 9;
+    let device = InterfaceName::of(b"eth0");
+    let waking = |task| EventKind::Waking { task: Tid(task), prio: OWN, target: 0 };
+    let receives = EventKind::PacketReceived { device, bytes: 60 };
+    let ready = |protocol| EventKind::SocketReady { family: 2, protocol };
+    let way = |threaded: bool, between: Option<EventKind>| {
+        let mut events = vec![
+            switch(5, 0, (NAPI, LOWER), TaskState::Sleeping, (THREAD, OWN)),
+            switch(10, 0, (THREAD, OWN), TaskState::Sleeping, (0, LOWER)),
+            event(200, 0, 0, EventKind::IrqEntry { irq: 27 }),
+        ];
+        if threaded {
+            events.push(event(201, 0, 0, waking(NAPI)));
+        }
+        events.push(event(204, 0, 0, EventKind::IrqExit { irq: 27, handled: true }));
+        let (by, end) = match threaded {
+            true => {
+                events.push(switch(208, 0, (0, LOWER), TaskState::Preempted, (NAPI, LOWER)));
+                (NAPI, switch(240, 0, (NAPI, LOWER), TaskState::Sleeping, (THREAD, OWN)))
+            }
+            false => {
+                events.push(event(208, 0, 0, EventKind::SoftirqEntry { vector: 3 }));
+                events.push(event(240, 0, 0, EventKind::SoftirqExit { vector: 3 }));
+                (0, switch(250, 0, (0, LOWER), TaskState::Preempted, (THREAD, OWN)))
+            }
+        };
+        events.extend([
+            event(210, 0, by, receives),
+            event(212, 0, by, ready(6)),
+            event(213, 0, by, waking(77)),
+            event(215, 0, by, EventKind::PacketReceived { device, bytes: 84 }),
+            event(225, 0, by, ready(17)),
+        ]);
+        events.extend(between.map(|what| event(228, 0, by, what)));
+        events.extend([
+            event(230, 0, by, waking(THREAD)),
+            event(235, 0, by, EventKind::NapiPoll { work: 2, budget: 64 }),
+            end,
+        ]);
+        events.sort_by_key(|event| event.at);
+        explained(interval(100, 260, Kind::Interval), &events).wakeups
+    };
+    let received = Some(Received { at: MonotonicNs(215), device, bytes: 84 });
+    let socket = Some(Socket { at: MonotonicNs(225), family: 2, protocol: 17 });
+    let poll = Some((MonotonicNs(235), 2));
+    let [step] = way(false, None)[..] else { panic!("one step") };
+    let (irq, delivery) = (Some((27, MonotonicNs(200))), Some(MonotonicNs(208)));
+    assert_eq!(step.packet, Some(Packet { irq, delivery, received, socket, poll }));
+    let [step, before] = way(true, None)[..] else { panic!("two steps") };
+    assert_eq!(step.by, Waker::Task(Tid(NAPI)));
+    assert_eq!(step.packet, Some(Packet { irq: None, delivery: None, received, socket, poll }));
+    assert_eq!(before.by, Waker::Interrupt(Interrupt::Hard(27)));
+    assert_eq!(before.packet, None);
+    // Something else came before the wake-up: that socket had no waiter.
+    let other = EventKind::SyscallEnter { number: 1, args: [0; 2] };
+    let [step, _] = way(true, Some(other))[..] else { panic!("two steps") };
+    assert_eq!(step.packet, None);
 }
 
 #[test]
@@ -709,6 +770,35 @@ fn a_packet_of_this_machine_comes_from_the_thread_that_sent_it() {
     let received = explained(true);
     assert_eq!(causes(&received)[0], (Cause::Waiting { woken_by: None }, 130), "{received:?}");
     assert_eq!(received.wakeups[0].by, Waker::Interrupt(Interrupt::Soft(3)));
+}
+
+/// The interrupt of a disk is not that of the packet that a thread sends after it.
+#[test]
+fn the_interrupt_of_a_packet_is_the_one_that_raised_its_softirq() {
+    const PEER: u32 = 9;
+    let waking = |task| EventKind::Waking { task: Tid(task), prio: OWN, target: 0 };
+    let way = |raised_at: i64, thread: u32| {
+        let mut events = vec![
+            switch(10, 0, (THREAD, OWN), TaskState::Sleeping, (PEER, LOWER)),
+            event(195, 0, PEER, EventKind::IrqEntry { irq: 36 }),
+            event(198, 0, PEER, EventKind::IrqExit { irq: 36, handled: true }),
+            event(199, 0, PEER, waking(thread)),
+            event(raised_at, 0, PEER, EventKind::SoftirqRaise { vector: 3 }),
+            event(210, 0, PEER, EventKind::SoftirqEntry { vector: 3 }),
+            event(230, 0, PEER, waking(THREAD)),
+            event(240, 0, PEER, EventKind::SoftirqExit { vector: 3 }),
+            switch(250, 0, (PEER, LOWER), TaskState::Preempted, (THREAD, OWN)),
+        ];
+        events.sort_by_key(|event| event.at);
+        let [step] = explained(interval(100, 260, Kind::Interval), &events).wakeups[..] else {
+            panic!("one step")
+        };
+        (step.by, step.packet.and_then(|packet| packet.irq).map(|(irq, _)| irq))
+    };
+    let device = Waker::Interrupt(Interrupt::Soft(3));
+    assert_eq!(way(196, 77), (device, Some(36)), "in its handler");
+    assert_eq!(way(205, PEER), (device, Some(36)), "in the thread that it woke");
+    assert_eq!(way(205, 77), (Waker::Task(Tid(PEER)), None), "by a thread that it did not wake");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::thread_timeline::ThreadTimeline;
 use super::trace_context::TraceContext;
 use crate::occupancy::interrupt_name;
 use crate::threads::{Interrupt, ThreadSpan, ThreadState, WakeMark};
+use punctual_core::event::InterfaceName;
 use punctual_core::{Event, EventKind, MonotonicNs, Names, Nanos, Tid};
 
 /// The softirq's vector (include/linux/interrupt.h).
@@ -42,11 +43,59 @@ pub struct Packet {
     /// The device's interrupt, and when its handler began; `None` for one that a thread of this
     /// machine sent, or where no interrupt came between this delivery and the one before.
     pub irq: Option<(u32, MonotonicNs)>,
-    /// When the softirq NET_RX began that delivered it.
-    pub delivery: MonotonicNs,
+    /// When the softirq NET_RX began that delivered it; `None`: a thread did (threaded NAPI, or the
+    /// sender itself).
+    pub delivery: Option<MonotonicNs>,
+    /// The device that received it. `None` where no event shows it (group `napi`).
+    pub received: Option<Received>,
+    /// The socket that it was queued at. `None` where no event shows it (group `napi`, Linux 6.3).
+    pub socket: Option<Socket>,
     /// The poll of the device (NAPI) that took it from there: when it was over, after the wake-up,
     /// and how many packets it took. `None` where no event shows it (group `napi`).
     pub poll: Option<(MonotonicNs, u32)>,
+}
+
+/// A packet that a device received.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Received {
+    /// When it went up the protocols.
+    pub at: MonotonicNs,
+    /// The device.
+    pub device: InterfaceName,
+    /// How long it is.
+    pub bytes: u32,
+}
+
+/// A socket that got data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Socket {
+    /// When it had the data.
+    pub at: MonotonicNs,
+    /// AF_….
+    pub family: u16,
+    /// IPPROTO_….
+    pub protocol: u16,
+}
+
+impl Socket {
+    /// Its kind in words (include/linux/socket.h, include/uapi/linux/in.h).
+    pub fn name(self) -> String {
+        let name = match (self.family, self.protocol) {
+            (1, _) => "UNIX",
+            (2 | 10, 6) => "TCP",
+            (2 | 10, 17) => "UDP",
+            (2 | 10, 1 | 58) => "ICMP",
+            (2 | 10, 132) => "SCTP",
+            (16, _) => "netlink",
+            (17, _) => "packet",
+            (29, _) => "CAN",
+            (31, _) => "Bluetooth",
+            (40, _) => "vsock",
+            (44, _) => "XDP",
+            (family, protocol) => return format!("family {family}, protocol {protocol}"),
+        };
+        name.to_owned()
+    }
 }
 
 /// What a thread waited for, as far as events of its own prove it.
@@ -157,18 +206,96 @@ fn step(context: &TraceContext, timeline: &ThreadTimeline, wake: &WakeMark) -> O
 }
 
 /// The softirq that woke, and the last interrupt of a device before it, on its CPU: on PREEMPT_RT
-/// the interrupt's thread and with a backlog ksoftirqd run it, some time later.
+/// the interrupt's thread and with a backlog ksoftirqd run it, some time later. Where a thread
+/// delivered the packet, what woke that one is the next step.
 fn packet(context: &TraceContext, wake: &WakeMark) -> Option<Packet> {
-    let (delivery, mut since) = delivery(context, wake)?;
-    let irq = since.find_map(|event| match event.what {
-        EventKind::IrqEntry { irq } => Some((irq, event.at)),
-        _ => None,
+    let socket = socket(context, wake);
+    let softirq = delivery(context, wake);
+    if softirq.is_none() && socket.is_none() {
+        return None;
+    }
+    let (delivery, irq) = softirq.map_or((None, None), |(began, since)| {
+        (Some(began), announced(&since.collect::<Vec<_>>()))
     });
-    Some(Packet { irq, delivery, poll: poll(context, wake) })
+    let poll = poll(context, wake, delivery.is_some());
+    Some(Packet { irq, delivery, received: received(context, wake), socket, poll })
 }
 
-/// The poll in which the wake-up came: it is the first that ends after it, before its softirq does.
-fn poll(context: &TraceContext, wake: &WakeMark) -> Option<(MonotonicNs, u32)> {
+/// The interrupt of a device that announced a packet, out of the events before its delivery, the
+/// last one first: the one in whose handler, or in the thread that it woke (PREEMPT_RT), NET_RX was
+/// raised. Where that is not recorded, the last one.
+fn announced(since: &[&Event]) -> Option<(u32, MonotonicNs)> {
+    let raised = EventKind::SoftirqRaise { vector: NET_RX };
+    let Some(raise) = since.iter().position(|event| event.what == raised) else {
+        return since.iter().find_map(|event| match event.what {
+            EventKind::IrqEntry { irq } => Some((irq, event.at)),
+            _ => None,
+        });
+    };
+    let raiser = since[raise].tid;
+    let is_woken =
+        |event: &Event| matches!(event.what, EventKind::Waking { task, .. } if task == raiser);
+    // Of handlers that had ended before, whether the wake-up of that thread came directly after.
+    let mut ended: Vec<bool> = Vec::new();
+    for (place, event) in since.iter().enumerate().skip(raise + 1) {
+        match event.what {
+            EventKind::IrqExit { .. } => ended.push(is_woken(since[place - 1])),
+            EventKind::IrqEntry { irq } if ended.pop().unwrap_or(true) => {
+                return Some((irq, event.at));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The events of a CPU before an instant, the last one first.
+fn before<'c>(
+    context: &'c TraceContext,
+    cpu: u16,
+    at: MonotonicNs,
+) -> impl Iterator<Item = &'c Event> + use<'c> {
+    let here = context.on(cpu);
+    let end = here.partition_point(|place| context.events[*place as usize].at <= at);
+    let places = here[..end].iter().rev().take(SEARCHED_EVENTS);
+    places.map(|place| &context.events[*place as usize])
+}
+
+/// The socket whose waiter was woken: nothing but the wake-up itself follows its event.
+fn socket(context: &TraceContext, wake: &WakeMark) -> Option<Socket> {
+    let is_of_it = |event: &&Event| match event.what {
+        EventKind::Waking { task, .. }
+        | EventKind::Wakeup { task, .. }
+        | EventKind::Migrate { task, .. } => task == wake.task,
+        EventKind::IpiSend { .. } => true,
+        _ => false,
+    };
+    let event = before(context, wake.cpu, wake.at).find(|event| !is_of_it(event))?;
+    match event.what {
+        EventKind::SocketReady { family, protocol } => {
+            Some(Socket { at: event.at, family, protocol })
+        }
+        _ => None,
+    }
+}
+
+/// The packet that went up last, in the same softirq or thread.
+fn received(context: &TraceContext, wake: &WakeMark) -> Option<Received> {
+    let is_same = |event: &&Event| {
+        !matches!(event.what, EventKind::Switch { .. } | EventKind::SoftirqEntry { vector: NET_RX })
+    };
+    let mut here = before(context, wake.cpu, wake.at).take_while(is_same);
+    here.find_map(|event| match event.what {
+        EventKind::PacketReceived { device, bytes } => {
+            Some(Received { at: event.at, device, bytes })
+        }
+        _ => None,
+    })
+}
+
+/// The poll in which the wake-up came: it is the first that ends after it, before its softirq does,
+/// or its thread leaves.
+fn poll(context: &TraceContext, wake: &WakeMark, softirq: bool) -> Option<(MonotonicNs, u32)> {
     let here = context.on(wake.cpu);
     let begin = here.partition_point(|place| context.events[*place as usize].at < wake.at);
     let after = here[begin..].iter().take(SEARCHED_EVENTS);
@@ -176,6 +303,7 @@ fn poll(context: &TraceContext, wake: &WakeMark) -> Option<(MonotonicNs, u32)> {
     after.find_map(|event| match event.what {
         EventKind::NapiPoll { work, .. } => Some(Some((event.at, work))),
         EventKind::SoftirqExit { vector: NET_RX } => Some(None),
+        EventKind::Switch { .. } if !softirq => Some(None),
         _ => None,
     })?
 }
@@ -203,13 +331,7 @@ fn delivery<'c>(
     if wake.interrupt != Some(Interrupt::Soft(NET_RX)) {
         return None;
     }
-    let here = context.on(wake.cpu);
-    let end = here.partition_point(|place| context.events[*place as usize].at <= wake.at);
-    let mut before = here[..end]
-        .iter()
-        .rev()
-        .take(SEARCHED_EVENTS)
-        .map(|place| &context.events[*place as usize]);
+    let mut before = before(context, wake.cpu, wake.at);
     let is_entry = |event: &&Event| event.what == EventKind::SoftirqEntry { vector: NET_RX };
     let began = before.find(is_entry)?.at;
     let since = |event: &&Event| event.what != EventKind::SoftirqExit { vector: NET_RX };

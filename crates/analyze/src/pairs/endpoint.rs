@@ -115,6 +115,8 @@ const KINDS: &[Kind] = &[
     kind("workqueue_execute_start", "work_start", About::Symbol, By::Thread),
     kind("workqueue_execute_end", "work_end", About::Symbol, By::Thread),
     kind("napi_poll", "napi_poll", About::Nothing, By::Cpu),
+    kind("netif_receive_skb", "packet_received", About::Nothing, By::Cpu),
+    kind("sk_data_ready", "socket_ready", About::Nothing, By::Cpu),
     kind("cpu_idle", "idle_enter", About::IdleState, By::Cpu),
     kind("cpu_idle_exit", "idle_exit", About::Nothing, By::Cpu),
     kind("cpu_frequency", "frequency", About::Nothing, By::Cpu),

@@ -60,7 +60,7 @@ groups! {
     Mmc "mmc",
     /// Workqueue items.
     Workqueue "workqueue",
-    /// Network polling.
+    /// The way of a network packet: received by a device, queued at a socket, polls of devices.
     Napi "napi",
     /// Idle states entered and left.
     Idle "idle",

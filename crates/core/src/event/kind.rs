@@ -1,7 +1,7 @@
 //! The kinds of events, each with the tracepoint that it comes from (include/trace/events/ of the
 //! kernel).
 
-use super::{FunctionId, Group, PointId, RecordBytes, StackId, Tid, TracepointId};
+use super::{FunctionId, Group, InterfaceName, PointId, RecordBytes, StackId, Tid, TracepointId};
 use crate::MonotonicNs;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
@@ -176,6 +176,11 @@ pub enum EventKind {
     WorkEnd { function: u64 },
     /// napi:napi_poll.
     NapiPoll { work: u32, budget: u32 },
+    /// net:netif_receive_skb: a packet that this device received goes up the protocols.
+    PacketReceived { device: InterfaceName, bytes: u32 },
+    /// sock:sk_data_ready: data was queued at a socket (AF_… and IPPROTO_…), whose waiters are
+    /// woken next.
+    SocketReady { family: u16, protocol: u16 },
     /// power:cpu_idle with a state: the CPU goes to sleep.
     IdleEnter { state: u32 },
     /// power:cpu_idle with PWR_EVENT_EXIT.
@@ -267,6 +272,8 @@ impl EventKind {
             EventKind::WorkStart { .. } => ("workqueue_execute_start", Some(Group::Workqueue)),
             EventKind::WorkEnd { .. } => ("workqueue_execute_end", Some(Group::Workqueue)),
             EventKind::NapiPoll { .. } => ("napi_poll", Some(Group::Napi)),
+            EventKind::PacketReceived { .. } => ("netif_receive_skb", Some(Group::Napi)),
+            EventKind::SocketReady { .. } => ("sk_data_ready", Some(Group::Napi)),
             EventKind::IdleEnter { .. } => ("cpu_idle", Some(Group::Idle)),
             EventKind::IdleExit => ("cpu_idle_exit", Some(Group::Idle)),
             EventKind::Frequency { .. } => ("cpu_frequency", Some(Group::Frequency)),

@@ -3,8 +3,8 @@
 use super::layout::{self as wire, Header};
 use punctual_core::MonotonicNs;
 use punctual_core::event::{
-    Event, EventKind, FunctionId, Futex, PointId, PointKind, RecordBytes, StackId, TaskState, Tid,
-    TracepointId,
+    Event, EventKind, FunctionId, Futex, InterfaceName, PointId, PointKind, RecordBytes, StackId,
+    TaskState, Tid, TracepointId,
 };
 use std::num::NonZeroU32;
 
@@ -350,6 +350,14 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, Problem> {
         wire::NAPI_POLL => {
             let r = read!(Napi, payload);
             EventKind::NapiPoll { work: r.work, budget: r.budget }
+        }
+        wire::PACKET => {
+            let r = read!(Packet, payload);
+            EventKind::PacketReceived { device: InterfaceName::of(&r.device), bytes: r.bytes }
+        }
+        wire::SOCKET => {
+            let r = read!(Socket, payload);
+            EventKind::SocketReady { family: r.family, protocol: r.protocol }
         }
         wire::TRACEPOINT => {
             let r = read!(Tracepoint, payload);

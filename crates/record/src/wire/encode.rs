@@ -116,6 +116,9 @@ fn fill(what: &EventKind, payload: &mut [u8; PAYLOAD]) -> (u64, usize) {
         WorkStart { function } => put!(WORK_START, Address { address: function }),
         WorkEnd { function } => put!(WORK_END, Address { address: function }),
         NapiPoll { work, budget } => put!(NAPI_POLL, Napi { work, budget }),
+        PacketReceived { device, bytes } =>
+            put!(PACKET, Packet { device: device.0, bytes, spare: 0 }),
+        SocketReady { family, protocol } => put!(SOCKET, Socket { family, protocol, spare: 0 }),
         IdleEnter { state } => put!(IDLE, Number { number: state, spare: 0 }),
         IdleExit => put!(IDLE, Number { number: u32::MAX, spare: 0 }),
         Frequency { khz } => put!(FREQUENCY, Number { number: khz, spare: 0 }),

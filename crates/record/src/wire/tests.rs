@@ -3,8 +3,8 @@ use super::{WireError, decode, encode};
 use proptest::prelude::*;
 use punctual_core::MonotonicNs;
 use punctual_core::event::{
-    Event, EventKind, FunctionId, Futex, PointId, PointKind, RecordBytes, StackId, TaskState, Tid,
-    TracepointId,
+    Event, EventKind, FunctionId, Futex, InterfaceName, PointId, PointKind, RecordBytes, StackId,
+    TaskState, Tid, TracepointId,
 };
 use std::num::NonZeroU32;
 
@@ -48,6 +48,8 @@ fn whats() -> Vec<EventKind> {
         MmcStart { opcode: 25, blocks: 8 }, MmcDone { opcode: 25, error: -110 },
         WorkStart { function: timer }, WorkEnd { function: timer },
         NapiPoll { work: 3, budget: 64 },
+        PacketReceived { device: InterfaceName::of(b"eth0"), bytes: 84 },
+        SocketReady { family: 2, protocol: 17 },
         IdleEnter { state: 1 }, IdleExit, Frequency { khz: 1_500_000 },
         Tracepoint { tracepoint: TracepointId(3), record: RecordBytes::new(&[7; 44]) },
         Tracepoint { tracepoint: TracepointId(0), record: RecordBytes::new(&[]) },

@@ -3,6 +3,7 @@
 use super::Detail::{Address, Number, Span, Text};
 use super::open::Open;
 use super::{Detail, Details, Lane, Mark, Marks, Shape, label};
+use crate::format::plain;
 use punctual_core::event::{Futex, PointKind};
 use punctual_core::{Event, EventKind, MonotonicNs, Names, Tid};
 use std::borrow::Cow;
@@ -27,6 +28,8 @@ pub fn describe<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>
         | EventKind::SoftirqExit { .. }
         | EventKind::IpiSend { .. }
         | EventKind::NapiPoll { .. }
+        | EventKind::PacketReceived { .. }
+        | EventKind::SocketReady { .. }
         | EventKind::IdleEnter { .. }
         | EventKind::IdleExit
         | EventKind::Frequency { .. } => cpu(marks, event, out),
@@ -114,6 +117,16 @@ fn cpu<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
         EventKind::NapiPoll { work, budget } => {
             let details = vec![("work", Number(work.into())), ("budget", Number(budget.into()))];
             out.push(instant(event, Lane::OnCpu(cpu), "napi poll", details));
+        }
+        EventKind::PacketReceived { device, bytes } => {
+            let device = ("device", Text(plain(&device.to_string()).into()));
+            let details = vec![device, ("bytes", Number(bytes.into()))];
+            out.push(instant(event, Lane::OnCpu(cpu), "packet received", details));
+        }
+        EventKind::SocketReady { family, protocol } => {
+            let family = ("family", Number(family.into()));
+            let details = vec![family, ("protocol", Number(protocol.into()))];
+            out.push(instant(event, Lane::OnCpu(cpu), "socket ready", details));
         }
         EventKind::IdleEnter { state } => {
             let open =

@@ -152,23 +152,43 @@ pub fn wake_ups(explanation: &Explanation, names: &Names, events: &[Event]) -> V
 /// The way of the packet, with the time of each step.
 fn packet(step: &WakeUp, due: MonotonicNs, names: &Names) -> Option<String> {
     let packet = step.packet?;
-    let polled = packet
-        .poll
-        .map(|(_, packets)| format!(", in a poll (NAPI) of {}", counted(packets.into(), "packet")));
-    let delivered = format!(
-        "NET_RX began at {} µs and took {} µs to the socket's wake-up{}",
-        micros(packet.delivery - due),
-        micros(step.at - packet.delivery),
-        polled.unwrap_or_default()
-    );
-    Some(match packet.irq {
-        Some((irq, at)) => format!(
-            ": its packet raised the interrupt {} at {} µs, {delivered}",
+    let mut steps: Vec<String> = Vec::new();
+    steps.extend(packet.irq.map(|(irq, at)| {
+        format!(
+            "its packet raised the interrupt {} at {} µs",
             plain(&Waker::Interrupt(Interrupt::Hard(irq)).name(names)),
             micros(at - due)
-        ),
-        None => format!(": its packet raised no interrupt of a device, {delivered}"),
-    })
+        )
+    }));
+    if packet.irq.is_none() && packet.delivery.is_some() {
+        steps.push("its packet raised no interrupt of a device".to_owned());
+    }
+    let polled = packet
+        .poll
+        .map(|(_, packets)| format!(", in a poll (NAPI) of {}", counted(packets.into(), "packet")))
+        .unwrap_or_default();
+    steps.extend(packet.delivery.map(|at| {
+        format!(
+            "NET_RX began at {} µs and took {} µs to the socket's wake-up{polled}",
+            micros(at - due),
+            micros(step.at - at)
+        )
+    }));
+    steps.extend(packet.received.map(|of| {
+        format!(
+            "{} received the packet ({}) at {} µs{}",
+            plain(&of.device.to_string()),
+            counted(of.bytes.into(), "byte"),
+            micros(of.at - due),
+            if packet.delivery.is_none() { polled.as_str() } else { "" }
+        )
+    }));
+    steps.extend(
+        packet.socket.map(|of| {
+            format!("its {} socket had the data at {} µs", of.name(), micros(of.at - due))
+        }),
+    );
+    Some(format!(": {}", steps.join(", ")))
 }
 
 fn waited_for(wait: Wait) -> &'static str {
