@@ -2,6 +2,7 @@
 
 mod describe;
 mod interruptions;
+pub mod stream;
 #[cfg(test)]
 mod tests;
 

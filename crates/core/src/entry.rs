@@ -141,6 +141,37 @@ pub struct Entry {
     pub via: Option<Via>,
 }
 
+/// The counts of a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct EntryCounts {
+    /// Interrupts, in the order of [`Vector::ALL`].
+    pub vectors: [u64; 16],
+    /// Handlers of device interrupts.
+    pub irqs: u64,
+    /// Flushes of the TLB for other CPUs.
+    pub shootdowns: u64,
+    /// Entries of tasks that found no room.
+    pub own_lost: u64,
+}
+
+impl EntryCounts {
+    /// Interrupts of these vectors.
+    pub fn of(&self, vectors: &[Vector]) -> u64 {
+        vectors.iter().map(|vector| self.vectors[*vector as usize]).sum()
+    }
+}
+
+/// Addresses of functions of the kernel that have a meaning of their own; 0: not known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct KernelFunctions {
+    /// flush_tlb_func().
+    pub shootdown: u64,
+    /// generic_smp_call_function_single_interrupt().
+    pub call_function: u64,
+    /// tick_nohz_handler(), before Linux 6.9 tick_sched_timer().
+    pub tick: u64,
+}
+
 /// What a task did itself on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum OwnEntry {

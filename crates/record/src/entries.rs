@@ -13,14 +13,15 @@
 
 mod counts;
 mod record;
+mod traced;
 
-pub use counts::EntryCounts;
+pub use traced::TracedEntries;
 
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
 use crate::start_error::StartError;
 use crate::wire::layout as wire;
 use aya_obj::btf::Btf;
-use punctual_core::entry::{Entry, OwnCount, Vector};
+use punctual_core::entry::{Entry, EntryCounts, KernelFunctions, OwnCount, Vector};
 use punctual_core::{CpuSet, Finding, Severity};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -73,13 +74,18 @@ const OPTIONAL: [(&str, &str, &str); 19] = [
 const RAW: &str = "csd_function_entry";
 const CALLS: (&str, &str) = ("sys_enter", "cpu_syscall");
 
-/// Functions of the kernel that have a meaning of their own.
 const FUNCTIONS: [&str; 4] = [
     "flush_tlb_func",
     "generic_smp_call_function_single_interrupt",
     "tick_nohz_handler",
     "tick_sched_timer",
 ];
+
+/// Those of this kernel.
+fn kernel_functions() -> KernelFunctions {
+    let [shootdown, call_function, tick, tick_before] = crate::names::kernel_functions(FUNCTIONS);
+    KernelFunctions { shootdown, call_function, tick: if tick == 0 { tick_before } else { tick } }
+}
 
 /// The programs in the kernel; they end when this is dropped.
 pub struct EntryRecorder {
@@ -111,16 +117,15 @@ impl EntryRecorder {
     fn load(cpus: &CpuSet) -> Result<EntryRecorder, LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
         let (shape, count) = (Shape::of(BUFFER, false), cpus.len() as u32);
-        let [shootdown, call_function, tick, tick_before] =
-            crate::names::kernel_functions(FUNCTIONS);
+        let functions = kernel_functions();
         let mut chosen = [0u64; CPUS / 64];
         cpus.iter().for_each(|cpu| chosen[cpu / 64] |= 1 << (cpu % 64));
         let mut constants = vec![
             ("mask", shape.mask().to_ne_bytes().to_vec()),
             ("chosen", chosen.iter().flat_map(|word| word.to_ne_bytes()).collect()),
-            ("shootdown", shootdown.to_ne_bytes().to_vec()),
-            ("tick", if tick == 0 { tick_before } else { tick }.to_ne_bytes().to_vec()),
-            ("call_function", call_function.to_ne_bytes().to_vec()),
+            ("shootdown", functions.shootdown.to_ne_bytes().to_vec()),
+            ("tick", functions.tick.to_ne_bytes().to_vec()),
+            ("call_function", functions.call_function.to_ne_bytes().to_vec()),
         ];
         constants.extend(slots(cpus));
         let mut object = Object::open(OBJECT, &borrowed(&constants))?;

@@ -8,6 +8,7 @@ pub mod count;
 pub mod entries;
 pub mod gaps;
 pub mod interrupt;
+mod merged;
 mod names;
 mod namespace;
 pub mod perf;

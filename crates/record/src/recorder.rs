@@ -21,7 +21,7 @@ use crate::request::{Mode, Request};
 use crate::start_error::StartError;
 use crate::wire;
 use backend::Running;
-use punctual_core::event::{Group, Names, Recorded, Source};
+use punctual_core::event::{Group, Names, Recorded, Source, Tid};
 use punctual_core::{Fact, Finding, MonotonicNs};
 use punctual_sys::clock;
 use seen::Seen;
@@ -168,6 +168,11 @@ impl Recorder {
     /// The names that are known so far, without those of kernel functions.
     pub fn names(&self) -> Names {
         Names { tracepoints: self.running.tracepoints().to_vec(), ..self.names.so_far() }
+    }
+
+    /// The name of a task, as far as it is known.
+    pub(crate) fn comm(&self, tid: u32) -> Option<&str> {
+        self.names.comm(Tid(tid))
     }
 
     fn covers(&self, ended: MonotonicNs) -> Recorded {

@@ -44,6 +44,7 @@ use explaining::Explaining;
 use metrics::{RunMetrics, SharedMetrics};
 use punctual_bundle::manifest::Gap;
 use punctual_bundle::{BundleError, BundleWriter};
+use punctual_core::event::Group;
 use punctual_core::{CpuSet, Fact, Finding, Severity};
 use punctual_host::check;
 use punctual_host::environment;
@@ -196,6 +197,12 @@ fn companions(
         let online = request::online_cpus()?;
         match Flight::start(bundle, explain, online.clone(), cpus) {
             Ok(started) => flight = Some(started),
+            // What the run records anyway does.
+            Err(why) if foreign_ids().is_none() && records_switches(plan) => {
+                let message = "the flight recorder is unavailable: the worst samples are explained \
+                               from the events that the run records";
+                findings.push(instead_of_flight(message.to_owned(), &why));
+            }
             Err(why) if plan.record.is_none() && foreign_ids().is_none() => {
                 let wanted = Wanted::instead_of_flight(explain, online, cpus, flight::ROOM.0);
                 let Ok(started) = Recording::start(bundle, wanted) else { return Err(why) };
@@ -219,6 +226,10 @@ fn companions(
     Ok(all.into_iter().flatten().collect())
 }
 
+fn records_switches(plan: &Plan) -> bool {
+    plan.record.as_ref().is_some_and(|record| record.events.contains(&Group::Sched))
+}
+
 /// The finding for a run whose worst samples are explained from a recording.
 pub(crate) fn recorded_instead(why: &Failure) -> Finding {
     let message = format!(
@@ -226,6 +237,10 @@ pub(crate) fn recorded_instead(why: &Failure) -> Finding {
          {} are kept; the worst samples among these are explained",
         flight::ROOM
     );
+    instead_of_flight(message, why)
+}
+
+fn instead_of_flight(message: String, why: &Failure) -> Finding {
     let why = why.render(false);
     let why = why.lines().next().unwrap_or_default();
     Finding::new("explained-from-recording", Severity::Advice, "explain", message)

@@ -112,6 +112,14 @@ impl TracepointFormat {
 const MOST_TEXT: usize = 1000;
 
 impl RecordField {
+    /// Its value as a number, without sign; `None` where it was not kept, or is none.
+    pub fn number(&self, record: &RecordBytes) -> Option<u64> {
+        let is_number =
+            matches!(self.kind, FieldKind::Signed | FieldKind::Unsigned | FieldKind::Address);
+        let bytes = record.range(self.offset.into(), self.size.into())?;
+        (is_number && (1..=8).contains(&bytes.len())).then(|| unsigned(bytes))
+    }
+
     /// Its value as text; `None` where it was not kept.
     pub fn value(&self, record: &RecordBytes) -> Option<String> {
         let bytes = record.range(self.offset.into(), self.size.into())?;
@@ -189,6 +197,9 @@ mod tests {
         let expected = "call_site=0xffff888000001000 bytes_req=4294967295 node=-1 comm=cat \
                         name=vda1 label=abcdefghijklmno… flags=0102ff late=?";
         assert_eq!(text, expected);
+        let number = |place: usize| format.fields[place].number(&RecordBytes::new(&record));
+        assert_eq!((number(0), number(1)), (Some(0xffff_8880_0000_1000), Some(0xffff_ffff)));
+        assert_eq!((number(3), number(6), number(7)), (None, None, None), "none, bytes, not kept");
     }
 
     proptest! {

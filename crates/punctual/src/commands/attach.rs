@@ -97,8 +97,7 @@ pub struct Args {
     #[arg(long, value_name = "CMD")]
     on_violation: Option<String>,
     /// How kernel events are taken
-    #[arg(long, value_name = "BACKEND", value_parser = backends::parser(), default_value = "auto",
-          conflicts_with = "cpus")]
+    #[arg(long, value_name = "BACKEND", value_parser = backends::parser(), default_value = "auto")]
     backend: Backend,
     /// The bundle's directory, which must not exist [default: punctual-attach-<time>]
     #[arg(long, short, value_name = "DIR")]
@@ -139,6 +138,7 @@ pub fn run(args: Args) -> Ending {
             json: args.json,
             quiet: args.quiet,
             report: args.report.as_deref(),
+            backend: args.backend,
         };
         return cpus::run(&request, &directory);
     }

@@ -4,15 +4,14 @@
 //! Two recordings: of who runs, what interrupts and which timers expire, on all CPUs; and of the
 //! system calls and page faults of the watched threads alone, of which others have by far the most.
 
+use crate::merged::Merged;
 use crate::recorder::Recorder;
 use crate::request::{Backend, Request};
 use crate::start_error::StartError;
 use crate::tracefs::Tracefs;
 use crate::tracepoints;
-use crate::wire::decode;
 use punctual_core::event::Group;
 use punctual_core::{CpuSet, Event, EventKind};
-use punctual_sys::clock;
 use std::sync::{Mutex, PoisonError};
 
 /// Of each CPU and recording: some 50,000 events between two drains.
@@ -31,8 +30,7 @@ pub struct Traced {
     cpus: CpuSet,
     children: bool,
     groups: Vec<Group>,
-    /// Events that are not older than the last round.
-    later: Vec<Event>,
+    merged: Merged,
     lost: u64,
 }
 
@@ -61,7 +59,7 @@ impl Traced {
             cpus: cpus.clone(),
             children,
             groups,
-            later: Vec::new(),
+            merged: Merged::default(),
             lost: 0,
         })
     }
@@ -95,15 +93,8 @@ impl Traced {
 
     /// Hands over what has happened, in the order of time.
     pub fn drain(&mut self, take: &mut dyn FnMut(&Event)) {
-        let until = clock::monotonic();
-        let mut events = std::mem::take(&mut self.later);
-        let mut read = |_: u16, bytes: &[u8]| events.extend(decode(bytes).flatten());
-        self.machine.drain(&mut read);
-        if let Some(recorder) = self.watched.get_mut().unwrap_or_else(PoisonError::into_inner) {
-            recorder.drain(&mut read);
-        }
-        events.sort_by_key(|event| event.at);
-        self.later = events.split_off(events.partition_point(|event| event.at < until));
+        let watched = self.watched.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let events = self.merged.take([&mut self.machine].into_iter().chain(watched));
         for event in &events {
             if let EventKind::Lost { count, .. } = event.what {
                 self.lost += count;

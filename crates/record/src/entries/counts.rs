@@ -3,27 +3,8 @@
 use crate::bpf::sys;
 use crate::wire::layout::{self as wire, Own, OwnKey};
 use punctual_core::cycle::TaskName;
-use punctual_core::entry::{OwnCount, OwnEntry, Vector};
+use punctual_core::entry::{EntryCounts, OwnCount, OwnEntry};
 use std::os::fd::OwnedFd;
-
-/// The counts of a CPU.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct EntryCounts {
-    vectors: [u64; 16],
-    /// Handlers of device interrupts.
-    pub irqs: u64,
-    /// Flushes of the TLB for other CPUs.
-    pub shootdowns: u64,
-    /// Entries of tasks that found no room.
-    pub own_lost: u64,
-}
-
-impl EntryCounts {
-    /// Interrupts of these vectors.
-    pub fn of(&self, vectors: &[Vector]) -> u64 {
-        vectors.iter().map(|vector| self.vectors[*vector as usize]).sum()
-    }
-}
 
 /// The last part of `struct cpu`.
 pub(super) fn read(cpu: &[u8]) -> Option<EntryCounts> {

@@ -71,6 +71,11 @@ impl Collector {
         }
     }
 
+    /// A name as it was told last.
+    pub(crate) fn comm(&self, tid: Tid) -> Option<&str> {
+        self.tasks.get(&tid).map(|name| name.comm.as_str())
+    }
+
     /// One name, with the scheduling that it has now if it still lives.
     pub(crate) fn task(&mut self, tid: Tid) -> Option<&TaskName> {
         if let (Some(known), Some(scheduling)) = (self.tasks.get_mut(&tid), scheduling_of(tid.0)) {

@@ -5,6 +5,7 @@ mod checked;
 mod cpu;
 mod measurement;
 mod offline;
+mod recorder;
 mod requirement;
 
 pub use measurement::{CpuAttachment, CpuOptions, MeasuredCpus};

@@ -7,6 +7,7 @@ use crate::exit::{Exit, Failure};
 use crate::{live, output};
 use punctual_bundle::Bundle;
 use punctual_core::{CpuSet, Nanos};
+use punctual_record::Backend;
 use punctual_report::terminal;
 use punctual_session::attach::cpus::{CpuAttachment, CpuOptions, EntryRequirement};
 use punctual_session::interrupts::Interrupts;
@@ -22,6 +23,7 @@ pub struct Request<'a> {
     pub quiet: bool,
     /// The page.
     pub report: Option<&'a Path>,
+    pub backend: Backend,
 }
 
 /// Attaches, measures, shows.
@@ -31,7 +33,7 @@ pub fn run(request: &Request<'_>, directory: &Path) -> Result<Exit, Failure> {
         text.parse::<EntryRequirement>().map_err(why)
     };
     let requirements = request.requirements.iter().map(read).collect::<Result<_, _>>()?;
-    let options = CpuOptions { duration: request.duration, requirements };
+    let options = CpuOptions { duration: request.duration, requirements, backend: request.backend };
     let interrupts = Interrupts::listen()?;
     let mut attachment = CpuAttachment::start(directory, request.cpus, options)?;
     let mut watcher = live::cpu_watcher(request.quiet);

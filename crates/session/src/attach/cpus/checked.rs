@@ -1,10 +1,10 @@
 //! The counts of interrupts beside those of /proc/interrupts.
 
-use punctual_core::entry::Vector;
+use super::recorder::Entries;
+use punctual_core::entry::{EntryCounts, Vector};
 use punctual_core::{Fact, Tolerance, Validation};
 use punctual_host::environment::Interrupts;
 use punctual_host::files::Root;
-use punctual_record::entries::{EntryCounts, EntryRecorder};
 use std::collections::BTreeMap;
 
 const FILE: &str = "/proc/interrupts";
@@ -25,8 +25,9 @@ pub struct Reading {
 
 impl Reading {
     /// Now.
-    pub fn take(recorder: &EntryRecorder, cpus: impl Iterator<Item = usize>) -> Reading {
+    pub fn take(recorder: &mut Entries, cpus: impl Iterator<Item = usize>) -> Reading {
         let before = Interrupts::read(&Root::system(), FILE);
+        recorder.catch_up();
         let counts = cpus.filter_map(|cpu| Some((cpu, recorder.counts(cpu)?))).collect();
         Reading { before, counts, after: Interrupts::read(&Root::system(), FILE) }
     }
@@ -48,7 +49,7 @@ impl Reading {
         &self,
         earlier: &Reading,
         cpu: usize,
-        recorder: &EntryRecorder,
+        recorder: &Entries,
         unseen: u64,
     ) -> Vec<Validation> {
         let (Some(first), Some(last)) = (earlier.counts.get(&cpu), self.counts.get(&cpu)) else {
@@ -73,13 +74,13 @@ impl Reading {
             Some(lines.filter_map(|line| all.count(line, cpu)).sum())
         };
         let of = |vectors: &[Vector]| last.of(vectors) - first.of(vectors);
-        let seen = |vectors: &[Vector]| vectors.iter().all(|one| recorder.vectors.contains(one));
+        let seen = |vectors: &[Vector]| vectors.iter().all(|one| recorder.vectors().contains(one));
         let vectors = VECTORS.into_iter().filter(|(_, vectors, _)| seen(vectors));
         let mut all: Vec<Validation> =
             vectors.filter_map(|(what, of_it, id)| compare(what, of(of_it), &line(id))).collect();
         let shootdowns = last.shootdowns - first.shootdowns;
         let shootdowns = compare("TLB shootdowns", shootdowns, &line("TLB"));
-        all.extend(shootdowns.map(|one| match recorder.sees_calls {
+        all.extend(shootdowns.map(|one| match recorder.sees_calls() {
             true => one,
             false => one.undecided_above("this kernel shows none that has nothing to flush"),
         }));

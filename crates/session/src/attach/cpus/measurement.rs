@@ -4,10 +4,11 @@ use super::advice;
 use super::checked::Reading;
 use super::cpu::Cpu;
 use super::offline::Offline;
+use super::recorder::Entries;
 use super::requirement::EntryRequirement;
 use crate::attach::options::{PHASE, begun_phase};
 use crate::attach::watcher::{Disturbed, Watcher};
-use crate::cycles::{incomplete, not_seen as events_not_seen};
+use crate::cycles::incomplete;
 use crate::end::{self, Measured};
 use crate::engine::{Begun, Ended, Engine, REFRESH, Round, Schedule, Source, SystemClock};
 use crate::exit::{Exit, Failure};
@@ -25,8 +26,7 @@ use punctual_host::check::Context;
 use punctual_host::cpu_time::CpuTimes;
 use punctual_host::environment::{self, Environment};
 use punctual_host::files::Root;
-use punctual_record::entries::EntryRecorder;
-use punctual_record::{kernel_symbols, syscall_names};
+use punctual_record::{Backend, kernel_symbols, syscall_names};
 use punctual_report::format;
 use punctual_sys::{attributes, clock};
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +46,9 @@ pub struct CpuOptions {
     pub duration: Option<Nanos>,
     /// What must hold.
     pub requirements: Vec<EntryRequirement>,
+    /// By what entries are recorded: [`Backend::Auto`], or one of [`Backend::Btf`] and
+    /// [`Backend::Tracefs`] alone.
+    pub backend: Backend,
 }
 
 /// CPUs that are measured.
@@ -56,7 +59,7 @@ pub struct CpuAttachment {
     phase: PhaseMeta,
     chosen: CpuSet,
     cpus: BTreeMap<usize, Cpu>,
-    recorder: EntryRecorder,
+    recorder: Entries,
     first: Reading,
     times: Option<CpuTimes>,
     offline: Offline,
@@ -102,13 +105,14 @@ impl CpuAttachment {
         let online = request::online_cpus()?;
         check(chosen, &online, &options.requirements)?;
         let mut findings: Vec<Finding> = stay_away(chosen, &online).into_iter().collect();
-        let mut recorder = EntryRecorder::start(chosen).map_err(|why| {
+        let mut recorder = Entries::start(chosen, &online, options.backend).map_err(|why| {
             Failure::refused(format!("entries into the kernel cannot be recorded here: {why}"))
         })?;
-        findings.append(&mut recorder.findings);
+        findings.append(recorder.findings());
         let name = format!("CPU {chosen}");
         let writer = BundleWriter::create(directory, &name, "attach").map_err(Failure::refused)?;
         let unfinished = Unfinished::of(directory);
+        let first = Reading::take(&mut recorder, chosen.iter());
         let mut attachment = CpuAttachment {
             unfinished,
             options,
@@ -116,7 +120,7 @@ impl CpuAttachment {
             phase: begun_phase(),
             chosen: chosen.clone(),
             cpus: BTreeMap::new(),
-            first: Reading::take(&recorder, chosen.iter()),
+            first,
             recorder,
             times: CpuTimes::read(&Root::system()).ok(),
             offline: Offline::default(),
@@ -236,7 +240,7 @@ impl CpuAttachment {
     fn finish(&mut self, last: &Reading, took: Nanos) {
         let names = self.names(last);
         let (own, calls) = (self.recorder.own(), syscall_names());
-        let unseen = self.recorder.unseen();
+        let unseen = self.recorder.unseen(&self.chosen);
         self.phase.cpu_load = self.load();
         let mut rows: BTreeMap<usize, Vec<EntryRow>> = BTreeMap::new();
         for (number, cpu) in &mut self.cpus {
@@ -250,7 +254,7 @@ impl CpuAttachment {
             let more = (lost, cpu.table.left_out, last.own_lost(*number));
             self.findings.extend(not_seen(*number, more));
         }
-        self.findings.extend(events_not_seen(PHASE, 0, unseen, 0));
+        self.findings.extend(self.recorder.not_seen(PHASE));
         self.findings.extend(self.offline.findings(PHASE, TICK));
         let root = Root::system();
         if let Ok(Some(environment)) = self.writer.document::<Environment>("environment") {
@@ -321,7 +325,7 @@ impl Source for Measuring<'_> {
         let attachment = &mut *self.attachment;
         // What came while the bundle was begun is none of the measurement.
         attachment.recorder.drain(&mut |_| ());
-        attachment.first = Reading::take(&attachment.recorder, attachment.chosen.iter());
+        attachment.first = Reading::take(&mut attachment.recorder, attachment.chosen.iter());
         self.began = clock::monotonic();
         self.shown = self.began;
         attachment.phase.started = jiff::Timestamp::now();
@@ -359,7 +363,7 @@ impl Source for Measuring<'_> {
         let attachment = &mut *self.attachment;
         let took = clock::monotonic() - self.began;
         attachment.phase.duration = Some(took);
-        let last = Reading::take(&attachment.recorder, attachment.chosen.iter());
+        let last = Reading::take(&mut attachment.recorder, attachment.chosen.iter());
         attachment.drain(self.began);
         attachment.count_cost(took);
         attachment.finish(&last, took);

@@ -1,0 +1,474 @@
+//! Entries of CPUs from events: what the BPF programs of `attach --cpus` do in the kernel
+//! (crates/record/bpf/cpus.bpf.c), for kernels without them.
+//!
+//! Whoever sends, queues or arms something is kept by what identifies it until it comes. Interrupts
+//! and softirqs of all CPUs are followed, so that what they send has their originator.
+
+mod frame;
+mod kept;
+mod named;
+#[cfg(test)]
+mod tests;
+
+pub use named::TRACEPOINTS;
+
+use frame::{Cpu, Frame, Level, Origin};
+use kept::Kept;
+use named::{Named, Said};
+use punctual_core::cycle::TaskName;
+use punctual_core::entry::{
+    Entry, EntryCounts, KernelFunctions, OwnCount, OwnEntry, Served, Vector, Via,
+};
+use punctual_core::event::{TaskState, TracepointFormat};
+use punctual_core::{CpuSet, Event, EventKind, MonotonicNs, Nanos};
+use std::collections::BTreeMap;
+
+/// Threads and what they did themselves, at most.
+const OWN: usize = 16_384;
+/// TLB_REMOTE_SHOOTDOWN (include/linux/mm_types.h).
+const REMOTE_SHOOTDOWN: u64 = 1;
+
+/// What is known of tasks.
+pub trait Tasks {
+    /// The name of a task; empty where it is not known.
+    fn name(&self, tid: u32) -> TaskName;
+    /// Whether it is a thread of the kernel.
+    fn is_kernel(&self, tid: u32) -> bool;
+}
+
+/// Takes events in the order of time, and hands over entries.
+pub struct EntryStream {
+    chosen: CpuSet,
+    functions: KernelFunctions,
+    vectors: BTreeMap<u8, Vector>,
+    named: Named,
+    cpus: BTreeMap<u16, Cpu>,
+    /// By CPU and what an IPI is for.
+    sent: Kept<(u32, Purpose)>,
+    calls: Kept<u64>,
+    timers: Kept<u64>,
+    works: Kept<u64>,
+    woken: Kept<u32>,
+    /// Tasks whose wake-up goes on.
+    waking: Kept<u32>,
+    own: BTreeMap<(u32, u32, OwnEntry), (TaskName, u64)>,
+}
+
+/// What an IPI is for, as far as its vector shows it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Purpose {
+    Reschedule,
+    Call,
+    IrqWork,
+}
+
+impl Purpose {
+    fn of(vector: Vector) -> Option<Purpose> {
+        match vector {
+            Vector::Reschedule => Some(Purpose::Reschedule),
+            Vector::CallFunction | Vector::CallFunctionSingle => Some(Purpose::Call),
+            Vector::IrqWork => Some(Purpose::IrqWork),
+            _ => None,
+        }
+    }
+}
+
+/// Where entries go, with what names them.
+struct Out<'a> {
+    tasks: &'a dyn Tasks,
+    take: &'a mut dyn FnMut(Entry),
+}
+
+impl EntryStream {
+    /// Of these CPUs. `vectors`: as the kernel numbers them; `formats`: those of [`TRACEPOINTS`]
+    /// that are recorded by name, in the order of their ids.
+    pub fn new(
+        chosen: &CpuSet,
+        functions: KernelFunctions,
+        vectors: &BTreeMap<u8, String>,
+        formats: &[TracepointFormat],
+    ) -> EntryStream {
+        let vector = |(number, name): (&u8, &String)| {
+            let known = Vector::ALL.iter().find(|vector| vector.tracepoint() == name);
+            Some((*number, *known?))
+        };
+        let mut cpus: BTreeMap<u16, Cpu> = BTreeMap::new();
+        for cpu in chosen.iter().filter_map(|cpu| u16::try_from(cpu).ok()) {
+            cpus.insert(cpu, Cpu { is_chosen: true, ..Cpu::default() });
+        }
+        EntryStream {
+            chosen: chosen.clone(),
+            functions,
+            vectors: vectors.iter().filter_map(vector).collect(),
+            named: Named::of(formats),
+            cpus,
+            sent: Kept::default(),
+            calls: Kept::default(),
+            timers: Kept::default(),
+            works: Kept::default(),
+            woken: Kept::default(),
+            waking: Kept::default(),
+            own: BTreeMap::new(),
+        }
+    }
+
+    /// Takes the next event.
+    pub fn push(&mut self, event: &Event, tasks: &dyn Tasks, take: &mut dyn FnMut(Entry)) {
+        let out = &mut Out { tasks, take };
+        match event.what {
+            EventKind::Lost { count, .. } => self.lose(event.cpu, count),
+            EventKind::IrqEntry { irq } => {
+                let cpu = self.cpu(event);
+                cpu.counts.irqs += 1;
+                cpu.begin_interrupt(event, Served::Irq(irq), None);
+            }
+            EventKind::VectorEntry { vector } => self.vector(event, vector),
+            EventKind::IrqExit { .. } | EventKind::VectorExit { .. } => {
+                self.end_interrupt(event, out);
+            }
+            EventKind::SoftirqRaise { vector } => self.raise(event, vector),
+            EventKind::SoftirqEntry { vector } => {
+                let cpu = self.cpu(event);
+                cpu.interrupts_ended();
+                let raised = cpu.raised.get_mut(usize::from(vector)).and_then(Option::take);
+                cpu.open(event, Level::Soft, Served::Softirq(vector.into()), raised);
+            }
+            EventKind::SoftirqExit { .. } => self.close(event, Level::Soft, out),
+            EventKind::Waking { task, .. } => {
+                let origin = self.origin(event);
+                self.waking.insert(task.0, origin);
+                self.woken.insert(task.0, origin);
+            }
+            EventKind::Wakeup { task, new, .. } => {
+                self.waking.remove(&task.0);
+                if new {
+                    let origin = self.origin(event);
+                    self.woken.insert(task.0, origin);
+                }
+            }
+            EventKind::Migrate { task, from, to } => self.migrate(event, task.0, from, to),
+            EventKind::Switch { prev_state, next, .. } => {
+                self.switch(event, prev_state, next.0, out);
+            }
+            EventKind::SyscallEnter { number, .. } => {
+                self.cpu(event).interrupts_ended();
+                self.own(event, OwnEntry::SystemCall(Some(number)), tasks);
+            }
+            EventKind::PageFault { user: true, .. } => {
+                self.own(event, OwnEntry::UserFault, tasks);
+            }
+            EventKind::PageFault { user: false, .. } => {
+                self.own(event, OwnEntry::KernelFault, tasks);
+            }
+            EventKind::Tracepoint { tracepoint, ref record } => {
+                if let Some(named) = self.named.read(tracepoint, record) {
+                    self.take_named(event, named, out);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The counts of a CPU.
+    pub fn counts(&self, cpu: usize) -> EntryCounts {
+        self.chosen_cpu(cpu).map_or_else(EntryCounts::default, |cpu| cpu.counts)
+    }
+
+    /// Events of a CPU that are missing: at most so many entries.
+    pub fn lost(&self, cpu: usize) -> u64 {
+        self.chosen_cpu(cpu).map_or(0, |cpu| cpu.lost)
+    }
+
+    /// What tasks did themselves on the chosen CPUs.
+    pub fn own_counts(&self) -> Vec<OwnCount> {
+        let one = |(&(cpu, tid, what), &(name, count)): (&_, &_)| OwnCount {
+            cpu,
+            tid,
+            name,
+            what,
+            count,
+        };
+        self.own.iter().map(one).collect()
+    }
+
+    fn chosen_cpu(&self, cpu: usize) -> Option<&Cpu> {
+        u16::try_from(cpu).ok().and_then(|cpu| self.cpus.get(&cpu))
+    }
+
+    fn cpu(&mut self, event: &Event) -> &mut Cpu {
+        self.cpus.entry(event.cpu).or_default()
+    }
+
+    fn is_chosen(&self, cpu: u32) -> bool {
+        self.chosen.contains(cpu as usize)
+    }
+
+    /// What was kept may be older than what is missing: rather nobody than somebody else.
+    fn lose(&mut self, cpu: u16, count: u64) {
+        self.cpus.entry(cpu).or_default().lose(count);
+        self.sent.clear();
+        for kept in [&mut self.calls, &mut self.timers, &mut self.works] {
+            kept.clear();
+        }
+        self.woken.clear();
+        self.waking.clear();
+    }
+
+    /// The thread that runs; in an interrupt or softirq, what that was for.
+    fn origin(&self, event: &Event) -> Origin {
+        let cpu = self.cpus.get(&event.cpu);
+        let of_thread =
+            Origin { at: event.at, tid: Some(event.tid.0), cpu: event.cpu.into(), via: None };
+        let Some(frame) = cpu.and_then(Cpu::interrupt) else { return of_thread };
+        let via = frame.via();
+        match frame.current() {
+            Some(origin) => Origin { at: event.at, via, ..origin },
+            None => Origin { tid: None, via, ..of_thread },
+        }
+    }
+
+    fn raise(&mut self, event: &Event, vector: u8) {
+        let origin = self.origin(event);
+        if let Some(raised) = self.cpu(event).raised.get_mut(usize::from(vector)) {
+            raised.get_or_insert(origin);
+        }
+    }
+
+    fn vector(&mut self, event: &Event, number: u8) {
+        let Some(vector) = self.vectors.get(&number).copied() else { return };
+        let purpose = Purpose::of(vector);
+        let sent = purpose.and_then(|purpose| self.sent.remove(&(event.cpu.into(), purpose)));
+        let cpu = self.cpu(event);
+        cpu.counts.vectors[vector as usize] += 1;
+        cpu.begin_interrupt(event, Served::Vector(vector), sent);
+    }
+
+    fn end_interrupt(&mut self, event: &Event, out: &mut Out<'_>) {
+        if self.cpu(event).ends_interrupt() {
+            self.close(event, Level::Hard, out);
+        }
+    }
+
+    fn close(&mut self, event: &Event, level: Level, out: &mut Out<'_>) {
+        let cpu = self.cpus.entry(event.cpu).or_default();
+        let Some(frame) = cpu.frames[level as usize].take() else { return };
+        let took = event.at - frame.begin;
+        let dependency = if level == Level::Hard { cpu.dependency } else { 0 };
+        let own = (took - frame.inner).max(Nanos::ZERO);
+        if cpu.is_chosen {
+            out.emit(event, &frame, Piece { begin: frame.begin, own, further: false, dependency });
+        }
+        let around = match level {
+            Level::Hard if cpu.frames[Level::Soft as usize].is_some() => Some(Level::Soft),
+            Level::Hard | Level::Soft => Some(Level::Task),
+            Level::Task => None,
+        };
+        if let Some(around) = around.and_then(|level| cpu.frames[level as usize].as_mut()) {
+            around.inner += took;
+        }
+    }
+
+    fn end_function(&mut self, event: &Event, level: Level, out: &mut Out<'_>) {
+        let cpu = self.cpus.entry(event.cpu).or_default();
+        let is_chosen = cpu.is_chosen;
+        let Some(frame) = cpu.frames[level as usize].as_mut() else { return };
+        if frame.running == 0 {
+            return;
+        }
+        if frame.functions > 1 {
+            let inner = frame.inner - frame.inner_then;
+            let own = (event.at - frame.since - inner).max(Nanos::ZERO);
+            if is_chosen {
+                let begin = frame.since;
+                out.emit(event, frame, Piece { begin, own, further: true, dependency: 0 });
+            }
+            frame.inner += own;
+        }
+        frame.running = 0;
+    }
+
+    fn migrate(&mut self, event: &Event, task: u32, from: u16, to: u16) {
+        let origin = self.origin(event);
+        if let Some(cpu) = self.cpus.get_mut(&from)
+            && cpu.victim == task
+        {
+            cpu.victim = 0;
+        }
+        // A task that is being woken was woken by somebody a moment ago.
+        if self.is_chosen(to.into()) && !self.waking.contains(&task) {
+            self.woken.insert(task, origin);
+        }
+    }
+
+    fn switch(&mut self, event: &Event, state: TaskState, next: u32, out: &mut Out<'_>) {
+        self.cpu(event).interrupts_ended();
+        // A softirq that is switched away from belongs to a task (PREEMPT_RT).
+        self.close(event, Level::Soft, out);
+        self.close(event, Level::Task, out);
+        let woken = self.woken.get(&next);
+        let kernel = next != 0 && out.tasks.is_kernel(next);
+        let cpu = self.cpu(event);
+        let runnable =
+            matches!(state, TaskState::Preempted | TaskState::Yielded | TaskState::Throttled);
+        if next == cpu.victim || next == 0 {
+            cpu.victim = 0;
+        } else if runnable && event.tid.0 != 0 && cpu.victim == 0 {
+            cpu.victim = event.tid.0;
+        }
+        if next != 0 {
+            // Its name is that at its end.
+            let served = Served::Task { name: TaskName::default(), kernel };
+            cpu.open(event, Level::Task, served, woken);
+        }
+    }
+
+    fn own(&mut self, event: &Event, what: OwnEntry, tasks: &dyn Tasks) {
+        let (cpu, tid) = (u32::from(event.cpu), event.tid.0);
+        if !self.is_chosen(cpu) {
+            return;
+        }
+        let key = (cpu, tid, what);
+        if let Some((_, count)) = self.own.get_mut(&key) {
+            *count += 1;
+        } else if self.own.len() < OWN {
+            self.own.insert(key, (tasks.name(tid), 1));
+        } else {
+            self.cpu(event).counts.own_lost += 1;
+        }
+    }
+
+    fn take_named(&mut self, event: &Event, named: Said, out: &mut Out<'_>) {
+        match named {
+            Said::Ipi { target, callback } if self.is_chosen(target) => {
+                let purpose = match callback {
+                    0 => Purpose::Reschedule,
+                    callback if callback == self.functions.call_function => Purpose::Call,
+                    _ => Purpose::IrqWork,
+                };
+                let origin = self.origin(event);
+                self.sent.insert((target, purpose), origin);
+            }
+            Said::CallQueued { target, call } if self.is_chosen(target) => {
+                let origin = self.origin(event);
+                self.calls.insert(call, origin);
+            }
+            Said::CallEntry { function, call } if call != 0 => {
+                let called = self.calls.remove(&call);
+                let is_shootdown = function == self.functions.shootdown && function != 0;
+                let cpu = self.cpu(event);
+                cpu.counts.shootdowns += u64::from(is_shootdown);
+                // The idle task calls it: no interrupt came.
+                if cpu.frames[Level::Hard as usize].is_none() {
+                    cpu.begin_interrupt(event, Served::Call, None);
+                }
+                cpu.begin_function(event.at, Level::Hard, function, called);
+            }
+            Said::CallExit { call } if call != 0 => {
+                self.end_function(event, Level::Hard, out);
+                let frame = self.cpu(event).frames[Level::Hard as usize].as_ref();
+                if frame.is_some_and(|frame| frame.served == Served::Call) {
+                    self.end_interrupt(event, out);
+                }
+            }
+            Said::TlbFlush { reason: REMOTE_SHOOTDOWN } => {
+                let shootdown = self.functions.shootdown;
+                let cpu = self.cpu(event);
+                if let Some(frame) = cpu.frames[Level::Hard as usize].as_mut() {
+                    cpu.counts.shootdowns += 1;
+                    if frame.function == 0 {
+                        frame.function = shootdown;
+                    }
+                }
+            }
+            Said::TimerStart { timer, function } => {
+                let tick = self.functions.tick;
+                let here = self.cpu(event);
+                let rearmed = here.frames[Level::Hard as usize].is_some() && here.timer == timer;
+                // Whoever runs when the tick is started again has not asked for it.
+                if !rearmed && (function != tick || tick == 0) {
+                    let origin = self.origin(event);
+                    self.timers.insert(timer, origin);
+                }
+            }
+            Said::TimerEntry { timer, function } => {
+                let armed = self.timers.get(&timer);
+                let cpu = self.cpu(event);
+                cpu.timer = timer;
+                if let Some(level) = cpu.innermost() {
+                    cpu.begin_function(event.at, level, function, armed);
+                }
+            }
+            Said::TimerExit => {
+                if let Some(level) = self.cpu(event).innermost() {
+                    self.end_function(event, level, out);
+                }
+            }
+            Said::TickStop { success, dependency } => {
+                self.cpu(event).dependency = if success { 0 } else { dependency };
+            }
+            Said::WorkQueued { work } => {
+                let origin = self.origin(event);
+                self.works.insert(work, origin);
+            }
+            Said::WorkEntry { work, function } => {
+                let queued = self.works.remove(&work);
+                self.cpu(event).begin_function(event.at, Level::Task, function, queued);
+            }
+            Said::WorkExit => self.end_function(event, Level::Task, out),
+            Said::Nmi { handler, took } => {
+                let cpu = self.cpu(event);
+                let begin = MonotonicNs(event.at.0.saturating_sub(took.ns()));
+                let away = cpu.victim != 0;
+                let frame = Frame { away, ..Frame::new(event, begin, Served::Nmi(handler), None) };
+                if cpu.is_chosen {
+                    out.emit(
+                        event,
+                        &frame,
+                        Piece { begin, own: took, further: false, dependency: 0 },
+                    );
+                }
+            }
+            Said::Ipi { .. }
+            | Said::CallQueued { .. }
+            | Said::CallEntry { .. }
+            | Said::CallExit { .. }
+            | Said::TlbFlush { .. } => {}
+        }
+    }
+}
+
+/// What of a frame an entry is of.
+struct Piece {
+    begin: MonotonicNs,
+    own: Nanos,
+    further: bool,
+    dependency: u32,
+}
+
+impl Out<'_> {
+    fn emit(&mut self, event: &Event, frame: &Frame, piece: Piece) {
+        let served = match frame.served {
+            Served::Task { kernel, .. } => {
+                Served::Task { name: self.tasks.name(frame.tid), kernel }
+            }
+            other => other,
+        };
+        let origin = if piece.further { frame.next } else { frame.origin };
+        let originator = origin.map(|origin| origin.originator(self.tasks));
+        (self.take)(Entry {
+            cpu: event.cpu,
+            begin: piece.begin,
+            end: event.at,
+            own: piece.own.max(Nanos::ZERO),
+            served,
+            function: if piece.further { frame.running } else { frame.function },
+            over: frame.over,
+            nested: frame.nested,
+            away: frame.away,
+            further: piece.further,
+            tick_dependency: piece.dependency,
+            originator,
+            via: origin.and_then(|origin: Origin| -> Option<Via> { origin.via }),
+        });
+    }
+}

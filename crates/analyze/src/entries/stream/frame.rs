@@ -1,0 +1,222 @@
+//! What a CPU serves: an interrupt within a softirq within a task.
+
+use super::Tasks;
+use punctual_core::cycle::TaskName;
+use punctual_core::entry::{EntryCounts, Originator, SOFTIRQS, Served, Via};
+use punctual_core::{Event, MonotonicNs, Nanos};
+
+/// From the outermost to the innermost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Level {
+    Task,
+    Soft,
+    Hard,
+}
+
+/// Who did something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Origin {
+    pub(super) at: MonotonicNs,
+    /// `None`: an interrupt, of which it is not known who caused it.
+    pub(super) tid: Option<u32>,
+    pub(super) cpu: u32,
+    pub(super) via: Option<Via>,
+}
+
+impl Origin {
+    pub(super) fn originator(self, tasks: &dyn Tasks) -> Originator {
+        let name = match self.tid {
+            None => TaskName::default(),
+            Some(0) => idle(self.cpu),
+            Some(tid) => tasks.name(tid),
+        };
+        Originator { at: self.at, tid: self.tid.unwrap_or(0), name, cpu: self.cpu, stack: None }
+    }
+}
+
+/// `swapper/3`.
+fn idle(cpu: u32) -> TaskName {
+    let (mut name, text) = (TaskName::default(), format!("swapper/{cpu}"));
+    let length = text.len().min(name.0.len());
+    name.0[..length].copy_from_slice(&text.as_bytes()[..length]);
+    name
+}
+
+/// Something that is served.
+pub(super) struct Frame {
+    pub(super) begin: MonotonicNs,
+    /// Time of what came in between.
+    pub(super) inner: Nanos,
+    pub(super) served: Served,
+    /// The thread that is served, of a task.
+    pub(super) tid: u32,
+    pub(super) over: u32,
+    pub(super) nested: bool,
+    pub(super) away: bool,
+    /// The first function that it ran for somebody; 0: none.
+    pub(super) function: u64,
+    /// The one that runs now.
+    pub(super) running: u64,
+    pub(super) since: MonotonicNs,
+    pub(super) inner_then: Nanos,
+    pub(super) functions: u32,
+    /// Of `function`.
+    pub(super) origin: Option<Origin>,
+    /// Of `running`, if that is another one.
+    pub(super) next: Option<Origin>,
+}
+
+impl Frame {
+    pub(super) fn new(
+        event: &Event,
+        begin: MonotonicNs,
+        served: Served,
+        origin: Option<Origin>,
+    ) -> Frame {
+        Frame {
+            begin,
+            inner: Nanos::ZERO,
+            served,
+            tid: 0,
+            over: event.tid.0,
+            nested: false,
+            away: false,
+            function: 0,
+            running: 0,
+            since: begin,
+            inner_then: Nanos::ZERO,
+            functions: 0,
+            origin,
+            next: None,
+        }
+    }
+
+    /// Who caused what runs now.
+    pub(super) fn current(&self) -> Option<Origin> {
+        if self.running != 0 && self.functions > 1 { self.next } else { self.origin }
+    }
+
+    /// As what it causes comes out of it.
+    pub(super) fn via(&self) -> Option<Via> {
+        Some(match self.served {
+            Served::Irq(irq) => Via::Irq(irq),
+            Served::Vector(_) if self.running != 0 => Via::Vector(self.running),
+            Served::Vector(vector) => Via::Vector(vector as u64),
+            Served::Softirq(number) => Via::Softirq(number),
+            Served::Call => Via::Call,
+            Served::Task { .. } | Served::Nmi(_) => return None,
+        })
+    }
+}
+
+/// A CPU.
+#[derive(Default)]
+pub(super) struct Cpu {
+    pub(super) is_chosen: bool,
+    /// By [`Level`].
+    pub(super) frames: [Option<Frame>; 3],
+    /// Who raised each softirq that has not run.
+    pub(super) raised: [Option<Origin>; SOFTIRQS.len()],
+    /// The timer whose handler ran last.
+    pub(super) timer: u64,
+    /// The thread that was preempted and has not run since; 0: none.
+    pub(super) victim: u32,
+    /// Of interrupts within interrupts.
+    pub(super) depth: u32,
+    /// What keeps the tick.
+    pub(super) dependency: u32,
+    pub(super) lost: u64,
+    pub(super) counts: EntryCounts,
+}
+
+impl Cpu {
+    /// The innermost that is open.
+    pub(super) fn innermost(&self) -> Option<Level> {
+        let all = [Level::Hard, Level::Soft, Level::Task];
+        all.into_iter().find(|level| self.frames[*level as usize].is_some())
+    }
+
+    /// The interrupt or softirq that runs.
+    pub(super) fn interrupt(&self) -> Option<&Frame> {
+        let hard = self.frames[Level::Hard as usize].as_ref();
+        hard.or(self.frames[Level::Soft as usize].as_ref())
+    }
+
+    pub(super) fn open(
+        &mut self,
+        event: &Event,
+        level: Level,
+        served: Served,
+        origin: Option<Origin>,
+    ) {
+        let mut frame = Frame::new(event, event.at, served, origin);
+        frame.nested = level == Level::Hard && self.frames[Level::Soft as usize].is_some();
+        frame.away = self.victim != 0;
+        if level == Level::Task {
+            // The event is the switch to it.
+            frame.over = self.victim;
+            if let punctual_core::EventKind::Switch { next, .. } = event.what {
+                frame.tid = next.0;
+            }
+        }
+        self.frames[level as usize] = Some(frame);
+    }
+
+    pub(super) fn begin_interrupt(
+        &mut self,
+        event: &Event,
+        served: Served,
+        origin: Option<Origin>,
+    ) {
+        self.depth += 1;
+        if self.depth == 1 {
+            self.open(event, Level::Hard, served, origin);
+        }
+    }
+
+    /// Whether the outermost one has ended.
+    pub(super) fn ends_interrupt(&mut self) -> bool {
+        let ends = self.depth == 1;
+        self.depth = self.depth.saturating_sub(1);
+        ends
+    }
+
+    /// Softirqs, switches and system calls do not begin within an interrupt: where its end was not
+    /// seen it has ended.
+    pub(super) fn interrupts_ended(&mut self) {
+        self.depth = 0;
+        self.frames[Level::Hard as usize] = None;
+    }
+
+    /// A function is run for somebody. The first one names the entry; each later one has an entry
+    /// of its own, and its time is not this one's.
+    pub(super) fn begin_function(
+        &mut self,
+        at: MonotonicNs,
+        level: Level,
+        function: u64,
+        origin: Option<Origin>,
+    ) {
+        let Some(frame) = self.frames[level as usize].as_mut() else { return };
+        frame.running = function;
+        frame.since = at;
+        frame.inner_then = frame.inner;
+        frame.functions += 1;
+        match frame.functions {
+            1 => {
+                frame.function = function;
+                // Else that of who woke the worker.
+                let keeps = level == Level::Task && origin.is_none();
+                frame.origin = if keeps { frame.origin } else { origin };
+            }
+            _ => frame.next = origin,
+        }
+    }
+
+    pub(super) fn lose(&mut self, count: u64) {
+        self.lost = self.lost.saturating_add(count);
+        self.frames = [None, None, None];
+        self.raised = [None; SOFTIRQS.len()];
+        (self.depth, self.victim, self.timer) = (0, 0, 0);
+    }
+}

@@ -1,0 +1,118 @@
+//! Tracepoints that entries need and that no event of ours stands for: recorded by name, read by
+//! the names of their fields.
+
+use punctual_core::Nanos;
+use punctual_core::event::{RecordBytes, RecordField, TracepointFormat, TracepointId};
+
+/// Those that are wanted by name, as `SYSTEM:NAME`. The last is for kernels without `csd`.
+pub const TRACEPOINTS: [&str; 16] = {
+    let mut names = [""; ALL.len()];
+    let mut place = 0;
+    while place < ALL.len() {
+        names[place] = ALL[place].0;
+        place += 1;
+    }
+    names
+};
+
+/// What one of them says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Said {
+    Ipi { target: u32, callback: u64 },
+    CallQueued { target: u32, call: u64 },
+    CallEntry { function: u64, call: u64 },
+    CallExit { call: u64 },
+    TlbFlush { reason: u64 },
+    TimerStart { timer: u64, function: u64 },
+    TimerEntry { timer: u64, function: u64 },
+    TimerExit,
+    TickStop { success: bool, dependency: u32 },
+    WorkQueued { work: u64 },
+    WorkEntry { work: u64, function: u64 },
+    WorkExit,
+    Nmi { handler: u64, took: Nanos },
+}
+
+/// From the values of its fields.
+type Read = fn([u64; 2]) -> Said;
+
+const ALL: [(&str, [&str; 2], Read); 16] = [
+    ("ipi:ipi_send_cpu", ["cpu", "callback"], |[cpu, callback]| Said::Ipi {
+        target: cpu as u32,
+        callback,
+    }),
+    ("csd:csd_queue_cpu", ["cpu", "csd"], |[cpu, call]| Said::CallQueued {
+        target: cpu as u32,
+        call,
+    }),
+    ("csd:csd_function_entry", ["func", "csd"], |[function, call]| Said::CallEntry {
+        function,
+        call,
+    }),
+    ("csd:csd_function_exit", ["csd", ""], |[call, _]| Said::CallExit { call }),
+    ("timer:timer_start", ["timer", "function"], start),
+    ("timer:timer_expire_entry", ["timer", "function"], entry),
+    ("timer:timer_expire_exit", ["timer", ""], |_| Said::TimerExit),
+    ("timer:hrtimer_start", ["hrtimer", "function"], start),
+    ("timer:hrtimer_expire_entry", ["hrtimer", "function"], entry),
+    ("timer:hrtimer_expire_exit", ["hrtimer", ""], |_| Said::TimerExit),
+    ("timer:tick_stop", ["success", "dependency"], |[success, dependency]| Said::TickStop {
+        success: success as u32 != 0,
+        dependency: dependency as u32,
+    }),
+    ("workqueue:workqueue_queue_work", ["work", ""], |[work, _]| Said::WorkQueued { work }),
+    ("workqueue:workqueue_execute_start", ["work", "function"], |[work, function]| {
+        Said::WorkEntry { work, function }
+    }),
+    ("workqueue:workqueue_execute_end", ["work", ""], |_| Said::WorkExit),
+    ("nmi:nmi_handler", ["handler", "delta_ns"], |[handler, took]| Said::Nmi {
+        handler,
+        took: Nanos((took as i64).max(0)),
+    }),
+    ("tlb:tlb_flush", ["reason", ""], |[reason, _]| Said::TlbFlush {
+        reason: reason as u32 as u64,
+    }),
+];
+
+fn start([timer, function]: [u64; 2]) -> Said {
+    Said::TimerStart { timer, function }
+}
+
+fn entry([timer, function]: [u64; 2]) -> Said {
+    Said::TimerEntry { timer, function }
+}
+
+/// Where their fields lie on this kernel, by the place of their format.
+pub(super) struct Named(Vec<Option<(Read, [Option<RecordField>; 2])>>);
+
+impl Named {
+    /// One that lacks a field says nothing.
+    pub(super) fn of(formats: &[TracepointFormat]) -> Named {
+        let one = |format: &TracepointFormat| {
+            let (_, names, read) = ALL.iter().find(|(name, ..)| *name == format.name)?;
+            let field = |name: &str| format.fields.iter().find(|field| field.name == name).cloned();
+            let fields = names.map(field);
+            let is_whole =
+                names.iter().zip(&fields).all(|(name, field)| name.is_empty() || field.is_some());
+            is_whole.then_some((*read, fields))
+        };
+        Named(formats.iter().map(one).collect())
+    }
+
+    pub(super) fn read(&self, tracepoint: TracepointId, record: &RecordBytes) -> Option<Said> {
+        let (read, fields) = self.0.get(tracepoint.0 as usize)?.as_ref()?;
+        let mut values = [0; 2];
+        for (value, field) in values.iter_mut().zip(fields) {
+            if let Some(field) = field {
+                *value = field.number(record)?;
+            }
+        }
+        Some(read(values))
+    }
+}
+
+/// Each with its fields.
+#[cfg(test)]
+pub(super) fn fields() -> impl Iterator<Item = (&'static str, [&'static str; 2])> {
+    ALL.iter().map(|(name, fields, _)| (*name, *fields))
+}

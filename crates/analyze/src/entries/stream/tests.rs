@@ -1,0 +1,228 @@
+//! A script of events, and the entries that come of it.
+
+use super::*;
+use punctual_core::event::{FieldKind, RecordBytes, RecordField, Tid, TracepointId};
+
+const CPU: u16 = 3;
+const ELSEWHERE: u16 = 0;
+const TICK: u64 = 0xffff_0000_0000_0010;
+const SHOOTDOWN: u64 = 0xffff_0000_0000_0020;
+const WAKEUP: u64 = 0xffff_0000_0000_0030;
+
+struct Known;
+
+impl Tasks for Known {
+    fn name(&self, tid: u32) -> TaskName {
+        let mut name = TaskName::default();
+        let text = format!("task{tid}");
+        name.0[..text.len()].copy_from_slice(text.as_bytes());
+        name
+    }
+    fn is_kernel(&self, tid: u32) -> bool {
+        tid >= 100
+    }
+}
+
+/// Every tracepoint with two fields of 8 bytes.
+fn formats() -> Vec<TracepointFormat> {
+    let field = |(place, name): (usize, &&str)| RecordField {
+        name: (*name).to_owned(),
+        offset: 8 + 8 * place as u16,
+        size: 8,
+        kind: FieldKind::Unsigned,
+    };
+    let format = |(name, fields): (&str, [&str; 2])| TracepointFormat {
+        name: name.to_owned(),
+        fields: fields.iter().enumerate().filter(|(_, of)| !of.is_empty()).map(field).collect(),
+    };
+    named::fields().map(format).collect()
+}
+
+/// By name, with the values of its fields.
+fn named(name: &str, values: [u64; 2]) -> EventKind {
+    let place = TRACEPOINTS.iter().position(|one| one.ends_with(name)).expect(name);
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let tracepoint = TracepointId(place as u32);
+    EventKind::Tracepoint { tracepoint, record: RecordBytes::new(&bytes) }
+}
+
+/// The entries of a script: when, on which CPU, while which thread runs, what.
+fn entries(script: &[(i64, u16, u32, EventKind)]) -> (EntryStream, Vec<Entry>) {
+    let functions = KernelFunctions { shootdown: SHOOTDOWN, call_function: 9, tick: TICK };
+    let vectors = [(236, "local_timer"), (251, "call_function_single"), (253, "reschedule")];
+    let vectors = vectors.map(|(number, name)| (number, name.to_owned())).into();
+    let chosen = CpuSet::single(CPU.into());
+    let mut stream = EntryStream::new(&chosen, functions, &vectors, &formats());
+    let mut all = Vec::new();
+    for (at, cpu, tid, what) in script {
+        let event = Event { at: MonotonicNs(*at), cpu: *cpu, tid: Tid(*tid), what: *what };
+        stream.push(&event, &Known, &mut |entry| all.push(entry));
+    }
+    (stream, all)
+}
+
+fn switch(prev_state: TaskState, next: u32) -> EventKind {
+    EventKind::Switch { prev_prio: 120, prev_state, next: Tid(next), next_prio: 120 }
+}
+
+fn waking(task: u32) -> EventKind {
+    EventKind::Waking { task: Tid(task), prio: 120, target: CPU }
+}
+
+fn vector(vector: u8) -> EventKind {
+    EventKind::VectorEntry { vector }
+}
+
+const END: EventKind = EventKind::VectorExit { vector: 0 };
+
+#[test]
+fn what_comes_in_between_is_not_the_time_of_what_is_around() {
+    let softirq = |vector| EventKind::SoftirqEntry { vector };
+    let (stream, all) = entries(&[
+        (0, CPU, 1, EventKind::SoftirqRaise { vector: 7 }),
+        (100, CPU, 1, softirq(7)),
+        (150, CPU, 1, EventKind::IrqEntry { irq: 38 }),
+        (170, CPU, 1, EventKind::IrqExit { irq: 38, handled: true }),
+        (200, CPU, 1, EventKind::SoftirqExit { vector: 7 }),
+    ]);
+    let [irq, softirq] = &all[..] else { panic!("{all:#?}") };
+    assert_eq!((irq.served, irq.own.ns(), irq.nested), (Served::Irq(38), 20, true));
+    assert_eq!((softirq.served, softirq.own.ns(), softirq.over), (Served::Softirq(7), 80, 1));
+    let by = softirq.originator.expect("who raised it");
+    assert_eq!((by.tid, by.cpu, by.at.0), (1, CPU.into(), 0));
+    assert_eq!(stream.counts(CPU.into()).irqs, 1);
+}
+
+#[test]
+fn a_task_that_a_timer_wakes_has_who_armed_it_through_its_handler() {
+    let (_, all) = entries(&[
+        (0, ELSEWHERE, 7, named("hrtimer_start", [0x1000, WAKEUP])),
+        (500, CPU, 1, vector(236)),
+        (510, CPU, 1, named("hrtimer_expire_entry", [0x1000, WAKEUP])),
+        (520, CPU, 1, waking(2)),
+        (530, CPU, 1, named("hrtimer_expire_exit", [0x1000, 0])),
+        (540, CPU, 1, END),
+        (600, CPU, 1, switch(TaskState::Preempted, 2)),
+        (700, CPU, 2, switch(TaskState::Sleeping, 1)),
+    ]);
+    let [interrupt, task] = &all[..] else { panic!("{all:#?}") };
+    assert_eq!((interrupt.function, interrupt.own.ns()), (WAKEUP, 40));
+    assert_eq!(interrupt.originator.map(|by| (by.tid, by.cpu)), Some((7, 0)));
+    let served = Served::Task { name: Known.name(2), kernel: false };
+    assert_eq!((task.served, task.over, task.away), (served, 1, true));
+    let by = task.originator.expect("who armed the timer");
+    assert_eq!((by.tid, by.cpu, by.at.0), (7, 0, 520));
+    assert_eq!(task.via, Some(Via::Vector(WAKEUP)));
+}
+
+#[test]
+fn the_tick_is_nobodys_and_says_what_keeps_it() {
+    let (_, all) = entries(&[
+        (0, CPU, 1, named("hrtimer_start", [0x2000, TICK])),
+        (5, CPU, 1, named("tick_stop", [0, 8])),
+        (10, CPU, 1, vector(236)),
+        (11, CPU, 1, named("hrtimer_expire_entry", [0x2000, TICK])),
+        (12, CPU, 1, named("hrtimer_start", [0x2000, TICK])),
+        (13, CPU, 1, named("hrtimer_expire_exit", [0x2000, 0])),
+        (14, CPU, 1, END),
+    ]);
+    let [tick] = &all[..] else { panic!("{all:#?}") };
+    assert_eq!((tick.function, tick.originator, tick.tick_dependency), (TICK, None, 8));
+}
+
+#[test]
+fn further_functions_have_entries_of_their_own_and_idle_calls_need_no_interrupt() {
+    let call = |at, function, call| (at, CPU, 1, named("csd_function_entry", [function, call]));
+    let end = |at, call| (at, CPU, 1, named("csd_function_exit", [call, 0]));
+    let (stream, all) = entries(&[
+        (0, ELSEWHERE, 7, named("csd_queue_cpu", [CPU.into(), 0x11])),
+        (1, ELSEWHERE, 8, named("csd_queue_cpu", [CPU.into(), 0x12])),
+        (2, ELSEWHERE, 8, named("csd_queue_cpu", [1, 0x13])),
+        (10, CPU, 1, vector(251)),
+        call(20, SHOOTDOWN, 0x11),
+        end(30, 0x11),
+        call(40, 0x77, 0x12),
+        end(55, 0x12),
+        (60, CPU, 1, END),
+        // On an idle CPU.
+        call(80, 0x78, 0x14),
+        end(90, 0x14),
+    ]);
+    let [further, entry, idle] = &all[..] else { panic!("{all:#?}") };
+    assert_eq!((entry.function, entry.own.ns(), entry.further), (SHOOTDOWN, 35, false));
+    assert_eq!(entry.originator.map(|by| by.tid), Some(7));
+    assert_eq!((further.function, further.own.ns(), further.further), (0x77, 15, true));
+    assert_eq!(further.originator.map(|by| by.tid), Some(8));
+    assert_eq!((idle.served, idle.function, idle.originator), (Served::Call, 0x78, None));
+    let counts = stream.counts(CPU.into());
+    assert_eq!((counts.shootdowns, counts.of(&[Vector::CallFunctionSingle])), (1, 1));
+}
+
+#[test]
+fn ipis_and_work_items_have_who_sent_and_queued_them() {
+    let (_, all) = entries(&[
+        (0, ELSEWHERE, 7, named("ipi_send_cpu", [CPU.into(), 0])),
+        (10, CPU, 1, vector(253)),
+        (15, CPU, 1, END),
+        (16, CPU, 1, vector(253)),
+        (17, CPU, 1, END),
+        (20, CPU, 5, named("workqueue_queue_work", [0x50, 0])),
+        (21, CPU, 5, waking(100)),
+        (30, CPU, 5, switch(TaskState::Sleeping, 100)),
+        (32, CPU, 100, named("workqueue_execute_start", [0x50, 0x99])),
+        (40, CPU, 100, named("workqueue_execute_end", [0x50, 0])),
+        (45, CPU, 100, switch(TaskState::Sleeping, 0)),
+    ]);
+    let [ipi, unknown, work] = &all[..] else { panic!("{all:#?}") };
+    assert_eq!(ipi.originator.map(|by| (by.tid, by.cpu)), Some((7, 0)));
+    assert_eq!(unknown.originator, None, "the sender of one is not that of the next");
+    assert_eq!((work.function, work.away), (0x99, false), "the CPU was free");
+    assert_eq!(work.originator.map(|by| by.tid), Some(5));
+    assert!(matches!(work.served, Served::Task { kernel: true, .. }));
+}
+
+#[test]
+fn a_task_that_is_moved_has_the_mover_and_one_that_is_woken_elsewhere_the_waker() {
+    let moved = |task, from| EventKind::Migrate { task: Tid(task), from, to: CPU };
+    let (_, all) = entries(&[
+        (0, ELSEWHERE, 7, waking(2)),
+        (1, ELSEWHERE, 8, moved(2, 1)),
+        (3, CPU, 1, switch(TaskState::Sleeping, 2)),
+        (4, CPU, 2, switch(TaskState::Sleeping, 1)),
+        (5, ELSEWHERE, 9, moved(6, 1)),
+        (6, CPU, 1, switch(TaskState::Sleeping, 6)),
+        (7, CPU, 6, switch(TaskState::Sleeping, 0)),
+    ]);
+    let by: Vec<Option<u32>> = all.iter().map(|one| one.originator.map(|by| by.tid)).collect();
+    assert_eq!(by, [Some(7), None, Some(9)]);
+}
+
+#[test]
+fn what_tasks_do_themselves_is_counted_and_losses_make_nobody_guilty() {
+    let call = |number| EventKind::SyscallEnter { number, args: [0; 2] };
+    let (stream, all) = entries(&[
+        (0, CPU, 1, call(3)),
+        (1, CPU, 1, call(3)),
+        (2, ELSEWHERE, 7, call(3)),
+        (3, CPU, 1, EventKind::PageFault { address: 0, ip: 0, user: true }),
+        (4, ELSEWHERE, 7, waking(2)),
+        (5, CPU, 1, vector(236)),
+        (6, CPU, 1, EventKind::Lost { count: 12, since: MonotonicNs(5) }),
+        (7, CPU, 1, END),
+        (8, CPU, 1, switch(TaskState::Sleeping, 2)),
+        (9, CPU, 2, switch(TaskState::Sleeping, 0)),
+    ]);
+    let [task] = &all[..] else { panic!("{all:#?}") };
+    assert_eq!(task.originator, None);
+    assert_eq!(stream.lost(CPU.into()), 12);
+    let own: Vec<_> =
+        stream.own_counts().iter().map(|one| (one.tid, one.what, one.count)).collect();
+    assert_eq!(own, [(1, OwnEntry::SystemCall(Some(3)), 2), (1, OwnEntry::UserFault, 1)]);
+}
+
+#[test]
+fn an_nmi_is_what_its_event_says() {
+    let (_, all) = entries(&[(1_000, CPU, 1, named("nmi_handler", [0xabc, 300]))]);
+    let [nmi] = &all[..] else { panic!("{all:#?}") };
+    assert_eq!((nmi.served, nmi.begin.0, nmi.own.ns()), (Served::Nmi(0xabc), 700, 300));
+}

@@ -1,0 +1,152 @@
+//! The events of which entries are made, through tracefs, for kernels without BPF or BTF and for
+//! who may not use it.
+//!
+//! Two recordings: of what runs, interrupts, sends, queues and arms on all CPUs; and of system
+//! calls and page faults on the chosen ones alone.
+
+use super::{OPTIONAL, RAW, kernel_functions, not_shown};
+use crate::merged::Merged;
+use crate::namespace::foreign_ids;
+use crate::recorder::Recorder;
+use crate::request::{Backend, Request};
+use crate::start_error::StartError;
+use crate::tracefs::Tracefs;
+use punctual_core::cycle::TaskName;
+use punctual_core::entry::{KernelFunctions, Vector};
+use punctual_core::event::{Group, NamedTracepoint, TracepointFormat};
+use punctual_core::{CpuSet, Event, Finding};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+
+/// Of each CPU and recording: some 50,000 events between two drains.
+const BUFFER: usize = 4 << 20;
+const OF_ALL: [Group; 4] = [Group::Sched, Group::Irq, Group::Vectors, Group::Softirq];
+const OF_CHOSEN: [Group; 2] = [Group::Syscall, Group::Fault];
+/// Shows flushes of the TLB on kernels that do not show function calls.
+const TLB: &str = "tlb:tlb_flush";
+/// PF_KTHREAD (include/linux/sched.h).
+const KERNEL_THREAD: u64 = 0x0020_0000;
+/// Threads of which it is kept whether they are the kernel's.
+const THREADS: usize = 16_384;
+
+/// Events that are recorded; the recordings end when this is dropped.
+pub struct TracedEntries {
+    machine: Recorder,
+    /// What the tasks do themselves; none where the kernel does not show it.
+    own: Option<Recorder>,
+    merged: Merged,
+    kernel: RefCell<HashMap<u32, bool>>,
+    /// The tracepoints that are recorded by name.
+    pub formats: Vec<TracepointFormat>,
+    /// Vectors by number.
+    pub numbers: BTreeMap<u8, String>,
+    /// Functions that have a meaning of their own.
+    pub functions: KernelFunctions,
+    /// What the kernel does not show, and why.
+    pub findings: Vec<Finding>,
+    /// Vectors that are seen.
+    pub vectors: Vec<Vector>,
+    /// As of [`super::EntryRecorder`].
+    pub sees_calls: bool,
+}
+
+impl TracedEntries {
+    /// Starts for these CPUs of those that are online, with these tracepoints beside the groups.
+    pub fn start(
+        cpus: &CpuSet,
+        online: &CpuSet,
+        tracepoints: &[&str],
+    ) -> Result<TracedEntries, StartError> {
+        let refused = |why| StartError::Backend { backend: "tracefs", why, remedy: None };
+        // tracefs has the ids of the initial namespace alone.
+        if let Some(why) = foreign_ids() {
+            return Err(refused(why.to_owned()));
+        }
+        let tracefs = Tracefs::open().map_err(refused)?;
+        let has = |named: &NamedTracepoint| tracefs.format(&named.group, &named.name).is_ok();
+        let all = tracepoints.iter().filter_map(|name| name.parse::<NamedTracepoint>().ok());
+        let (mut there, missing): (Vec<_>, Vec<_>) = all.partition(has);
+        let sees_calls = there.iter().any(|named| named.name == RAW);
+        there.retain(|named| !sees_calls || named.to_string() != TLB);
+        let has_vector = |vector: &Vector| {
+            tracefs.format("irq_vectors", &format!("{}_entry", vector.tracepoint())).is_ok()
+        };
+        let machine = Recorder::start(Request {
+            buffer: BUFFER,
+            backend: Backend::Tracefs,
+            tracepoints: there,
+            ..Request::new(&OF_ALL, online.clone())
+        })?;
+        let names = machine.names();
+        // Without it that is not known, and nothing else.
+        let own = Recorder::start(Request {
+            buffer: BUFFER,
+            backend: Backend::Tracefs,
+            ..Request::new(&OF_CHOSEN, cpus.clone())
+        });
+        let vectors: Vec<Vector> = Vector::ALL
+            .into_iter()
+            .filter(|vector| names.vectors.values().any(|name| name == vector.tracepoint()))
+            .filter(has_vector)
+            .collect();
+        let mut findings = lacking(&missing);
+        findings.extend(machine.findings().iter().cloned());
+        match &own {
+            Ok(own) => findings.extend(own.findings().iter().cloned()),
+            Err(_) => findings.push(not_shown("system calls and page faults", &["sys_enter"])),
+        }
+        Ok(TracedEntries {
+            formats: names.tracepoints,
+            numbers: names.vectors,
+            machine,
+            own: own.ok(),
+            merged: Merged::default(),
+            kernel: RefCell::default(),
+            functions: kernel_functions(),
+            findings,
+            vectors,
+            sees_calls,
+        })
+    }
+
+    /// What has happened, in the order of time.
+    pub fn take(&mut self) -> Vec<Event> {
+        self.merged.take([&mut self.machine].into_iter().chain(&mut self.own))
+    }
+
+    /// The name of a task; empty where it is not known.
+    pub fn name(&self, tid: u32) -> TaskName {
+        let mut name = TaskName::default();
+        let comm = self.machine.comm(tid).unwrap_or_default().as_bytes();
+        let length = comm.len().min(name.0.len());
+        name.0[..length].copy_from_slice(&comm[..length]);
+        name
+    }
+
+    /// Whether it is a thread of the kernel; not known of one that has ended before it was asked.
+    pub fn is_kernel(&self, tid: u32) -> bool {
+        let mut known = self.kernel.borrow_mut();
+        if known.len() >= THREADS {
+            known.clear();
+        }
+        *known.entry(tid).or_insert_with(|| {
+            let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
+            // Behind the name, which may hold anything: state, 5 numbers, flags (proc_pid_stat(5)).
+            let flags = stat
+                .rsplit_once(')')
+                .and_then(|(_, rest)| rest.split_ascii_whitespace().nth(6)?.parse::<u64>().ok());
+            flags.is_some_and(|flags| flags & KERNEL_THREAD != 0)
+        })
+    }
+}
+
+/// What is not known because the kernel lacks these.
+fn lacking(missing: &[NamedTracepoint]) -> Vec<Finding> {
+    let mut by_use: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for named in missing {
+        if let Some((_, _, what)) = OPTIONAL.iter().find(|(name, ..)| *name == named.name) {
+            by_use.entry(what).or_default().push(&named.name);
+        }
+    }
+    by_use.iter().map(|(what, names)| not_shown(what, names)).collect()
+}

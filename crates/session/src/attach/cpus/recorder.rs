@@ -1,0 +1,198 @@
+//! Whichever way entries come about: programs in the kernel, or where these cannot be, events.
+
+use crate::cycles::not_seen as events_not_seen;
+use punctual_analyze::entries::stream::{EntryStream, TRACEPOINTS, Tasks};
+use punctual_core::cycle::TaskName;
+use punctual_core::entry::{Entry, EntryCounts, OwnCount, Vector};
+use punctual_core::{CpuSet, Finding, Severity};
+use punctual_record::entries::{EntryRecorder, TracedEntries};
+use punctual_record::{Backend, StartError};
+
+/// Entries into the kernel on some CPUs. The methods are those of [`EntryRecorder`].
+pub struct Entries {
+    source: Source,
+    findings: Vec<Finding>,
+}
+
+enum Source {
+    Bpf(Box<EntryRecorder>),
+    Tracefs(Box<Traced>),
+}
+
+struct Traced {
+    events: TracedEntries,
+    stream: EntryStream,
+    /// Entries that have ended and were not handed over.
+    ended: Vec<Entry>,
+}
+
+/// What the recording knows of tasks.
+struct Named<'t>(&'t TracedEntries);
+
+impl Tasks for Named<'_> {
+    fn name(&self, tid: u32) -> TaskName {
+        self.0.name(tid)
+    }
+    fn is_kernel(&self, tid: u32) -> bool {
+        self.0.is_kernel(tid)
+    }
+}
+
+impl Traced {
+    fn catch_up(&mut self) {
+        let Traced { events, stream, ended } = self;
+        let taken = events.take();
+        let tasks = Named(events);
+        taken.iter().for_each(|event| stream.push(event, &tasks, &mut |entry| ended.push(entry)));
+    }
+}
+
+impl Entries {
+    /// By programs in the kernel, or where these are refused, by events through tracefs;
+    /// [`Backend::Btf`] and [`Backend::Tracefs`] are one of the two alone.
+    pub fn start(
+        chosen: &CpuSet,
+        online: &CpuSet,
+        backend: Backend,
+    ) -> Result<Entries, StartError> {
+        if backend == Backend::Tracefs {
+            return Entries::by_events(chosen, online, None);
+        }
+        match EntryRecorder::start(chosen) {
+            Ok(mut bpf) => {
+                let findings = std::mem::take(&mut bpf.findings);
+                Ok(Entries { source: Source::Bpf(Box::new(bpf)), findings })
+            }
+            Err(why @ StartError::Request(_)) => Err(why),
+            Err(why) if backend == Backend::Btf => Err(why),
+            Err(why) => match Entries::by_events(chosen, online, Some(&why)) {
+                Ok(entries) => Ok(entries),
+                Err(neither) => Err(StartError::None(vec![why, neither])),
+            },
+        }
+    }
+
+    fn by_events(
+        chosen: &CpuSet,
+        online: &CpuSet,
+        refused: Option<&StartError>,
+    ) -> Result<Entries, StartError> {
+        let mut events = TracedEntries::start(chosen, online, &TRACEPOINTS)?;
+        let mut findings = vec![without_bpf(refused)];
+        findings.append(&mut events.findings);
+        let stream = EntryStream::new(chosen, events.functions, &events.numbers, &events.formats);
+        let traced = Traced { events, stream, ended: Vec::new() };
+        Ok(Entries { source: Source::Tracefs(Box::new(traced)), findings })
+    }
+
+    /// What is not measured here, and why.
+    pub fn findings(&mut self) -> &mut Vec<Finding> {
+        &mut self.findings
+    }
+
+    /// The counts are those of now.
+    pub fn catch_up(&mut self) {
+        if let Source::Tracefs(traced) = &mut self.source {
+            traced.catch_up();
+        }
+    }
+
+    /// Hands over the entries that have ended.
+    pub fn drain(&mut self, take: &mut dyn FnMut(Entry)) {
+        match &mut self.source {
+            Source::Bpf(bpf) => bpf.drain(take),
+            Source::Tracefs(traced) => {
+                traced.catch_up();
+                traced.ended.drain(..).for_each(take);
+            }
+        }
+    }
+
+    /// Entries of a CPU that found no room; or events of which entries are made.
+    pub fn lost(&self, cpu: usize) -> u64 {
+        match &self.source {
+            Source::Bpf(bpf) => bpf.lost(cpu),
+            Source::Tracefs(traced) => traced.stream.lost(cpu),
+        }
+    }
+
+    /// Events that the kernel did not show to its programs, or that found no room.
+    pub fn unseen(&self, chosen: &CpuSet) -> u64 {
+        match &self.source {
+            Source::Bpf(bpf) => bpf.unseen(),
+            Source::Tracefs(traced) => chosen.iter().map(|cpu| traced.stream.lost(cpu)).sum(),
+        }
+    }
+
+    /// A finding about events that the kernel did not show to its programs. Those that found no
+    /// room are told of each CPU.
+    pub fn not_seen(&self, phase: &str) -> Vec<Finding> {
+        match &self.source {
+            Source::Bpf(bpf) => events_not_seen(phase, 0, bpf.unseen(), 0),
+            Source::Tracefs(_) => Vec::new(),
+        }
+    }
+
+    /// ns and runs of all programs so far; `None` where they are not counted, or there are none.
+    pub fn cost(&mut self) -> Option<(u64, u64)> {
+        match &mut self.source {
+            Source::Bpf(bpf) => bpf.cost(),
+            Source::Tracefs(_) => None,
+        }
+    }
+
+    /// The addresses of a kernel stack, the innermost first.
+    pub fn stack(&self, number: u32) -> Vec<u64> {
+        match &self.source {
+            Source::Bpf(bpf) => bpf.stack(number),
+            Source::Tracefs(_) => Vec::new(),
+        }
+    }
+
+    /// The counts of a CPU.
+    pub fn counts(&self, cpu: usize) -> Option<EntryCounts> {
+        match &self.source {
+            Source::Bpf(bpf) => bpf.counts(cpu),
+            Source::Tracefs(traced) => Some(traced.stream.counts(cpu)),
+        }
+    }
+
+    /// What tasks did themselves on the chosen CPUs.
+    pub fn own(&self) -> Vec<OwnCount> {
+        match &self.source {
+            Source::Bpf(bpf) => bpf.own(),
+            Source::Tracefs(traced) => traced.stream.own_counts(),
+        }
+    }
+
+    /// Vectors that are seen.
+    pub fn vectors(&self) -> &[Vector] {
+        match &self.source {
+            Source::Bpf(bpf) => &bpf.vectors,
+            Source::Tracefs(traced) => &traced.events.vectors,
+        }
+    }
+
+    /// Whether the functions that other CPUs call are seen; else those TLB shootdowns that find
+    /// something to flush.
+    pub fn sees_calls(&self) -> bool {
+        match &self.source {
+            Source::Bpf(bpf) => bpf.sees_calls,
+            Source::Tracefs(traced) => traced.events.sees_calls,
+        }
+    }
+}
+
+/// `refused`: why there are no programs in the kernel, where they were tried.
+fn without_bpf(refused: Option<&StartError>) -> Finding {
+    const LOST: &str = "the kernel stacks of originators and the cost are not known, and each \
+                        event costs more";
+    let Some(refused) = refused else {
+        let message = format!("entries are measured through tracefs, as requested: {LOST}");
+        return Finding::new("entries-without-bpf", Severity::Note, "attach", message);
+    };
+    let message = format!("entries are measured through tracefs, without BPF ({refused}): {LOST}");
+    Finding::new("entries-without-bpf", Severity::Warning, "attach", message).remedy(
+        "run as root, or with CAP_BPF and CAP_PERFMON, on a kernel with CONFIG_DEBUG_INFO_BTF=y",
+    )
+}
