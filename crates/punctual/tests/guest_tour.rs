@@ -50,13 +50,21 @@ fn without_bpf() -> Option<PathBuf> {
 /// Boots the kernel, takes the tour as it is and without each of these, and compares what worked
 /// with the page.
 fn tour(kernel: &str, lacks: &[&str]) {
+    let each: Vec<&str> = [NOTHING].iter().chain(lacks).copied().collect();
+    tour_of(kernel, &each);
+}
+
+/// The same, as it is only where `NOTHING` is among them.
+fn tour_of(kernel: &str, each: &[&str]) {
+    let lacks: Vec<&str> = each.iter().copied().filter(|lacks| *lacks != NOTHING).collect();
+    let only = if lacks.len() == each.len() { "1" } else { "" };
     let binary = env!("CARGO_BIN_EXE_punctual");
     let name = format!("debian:{kernel}");
     let Some(mut guest) = testing::punctual_guest(binary, &name, "", 2) else { return };
     let application = testing::stripped(&std::env::current_exe().expect("this program"));
     let words = format!(
         "export {ROLE}=1 PUNCTUAL_POINTS_DIR=/run/points \
-         APPLICATION='{} --exact guest_tour::the_application' LACKS='{}'\n\
+         APPLICATION='{} --exact guest_tour::the_application' LACKS='{}' ONLY='{only}'\n\
          mkdir -m 700 /run/points\n",
         application.display(),
         lacks.join(" ")
@@ -68,7 +76,7 @@ fn tour(kernel: &str, lacks: &[&str]) {
         guest.files.push(GuestFile { path, source, mode: 0o755 });
     }
     let guest = Guest { job: Job::Script(words + SCRIPT), memory_mb: 2048, ..guest };
-    judge("x86_64", kernel, lacks, &guest);
+    judge("x86_64", kernel, each, &guest);
 }
 
 /// The same on a board of another architecture, with the program that was built for it.
@@ -83,14 +91,14 @@ fn tour_of_board(arch: Arch, triple: &str, kernel: &str) {
     let (path, source) = ("/usr/bin/punctual".into(), Source::Host(program));
     guest.files.push(GuestFile { path, source, mode: 0o755 });
     guest.job = Job::Script(SCRIPT.to_owned());
-    judge(arch.debian_name(), kernel, &[], &Guest { memory_mb: 1024, ..guest });
+    judge(arch.debian_name(), kernel, &[NOTHING], &Guest { memory_mb: 1024, ..guest });
 }
 
-fn judge(architecture: &str, kernel: &str, lacks: &[&str], guest: &Guest) {
+fn judge(architecture: &str, kernel: &str, each: &[&str], guest: &Guest) {
     let Some(result) = testing::run(guest) else { return };
     assert_eq!(result.exit_status, Some(0), "{}", testing::story(&result));
-    let each = [NOTHING].into_iter().chain(lacks.iter().copied());
-    let rows: Vec<String> = each.map(|lacks| row(architecture, kernel, lacks, &result)).collect();
+    let row = |lacks: &&str| row(architecture, kernel, lacks, &result);
+    let rows: Vec<String> = each.iter().map(row).collect();
     compare_with_page(&rows);
 }
 
@@ -154,14 +162,31 @@ fn row(architecture: &str, kernel: &str, lacks: &str, result: &GuestResult) -> S
         true if shown("attach")["findings"].to_string().contains("cycles-without-bpf") => "tracefs",
         true => "BPF, BTF",
     };
+    let cpus = match done("cpus") {
+        false => "–",
+        true if shown("cpus")["findings"].to_string().contains("entries-without-bpf") => "tracefs",
+        true => "BPF, BTF",
+    };
     format!(
-        "| {architecture} | {kernel} | {lacks} | yes | {trace} | {explain} | {account} | {attach} |"
+        "| {architecture} | {kernel} | {lacks} | yes | {trace} | {explain} | {account} | {attach} \
+         | {cpus} |"
     )
 }
 
 #[test]
 fn on_5_10() {
     tour("5.10", &[]);
+}
+
+#[test]
+fn on_6_1_without_btf() {
+    tour_of("6.1", &["btf"]);
+}
+
+#[test]
+#[ignore = "takes long: for the table of docs/where-it-runs.md"]
+fn on_5_10_rt() {
+    tour("5.10-rt", &[]);
 }
 
 #[test]
@@ -179,7 +204,7 @@ fn on_7_2() {
 #[test]
 #[ignore = "takes long: for the table of docs/where-it-runs.md"]
 fn on_further_kernels() {
-    for kernel in ["5.10-rt", "6.1-rt", "6.12", "6.12-rt", "7.2-rt"] {
+    for kernel in ["6.1-rt", "6.12", "6.12-rt", "7.2-rt"] {
         tour(kernel, &[]);
     }
 }

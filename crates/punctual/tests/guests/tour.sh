@@ -1,4 +1,5 @@
-# What of punctual works on this kernel: the whole of it once, then again for each LACKS, as on a kernel without that.
+# What of punctual works on this kernel: the whole of it once, unless ONLY is set, then again for each LACKS, as on a
+# kernel without that.
 # Each step leaves in /results/LACKS its exit code, what it printed, and what it said.
 
 step() { # name program arguments...
@@ -38,9 +39,11 @@ tour() { # what the kernel lacks; nothing: as it is
     found attach attach
     kill -INT $looping
     wait $looping
+    step cpus $without punctual attach --cpus 1 --duration 1s --quiet --output cpus
+    found cpus cpus
 }
 
-tour ''
+[ -n "$ONLY" ] || tour ''
 for lacks in $LACKS; do
     without=
     case $lacks in
