@@ -3,6 +3,7 @@
 mod answer;
 pub mod attach;
 pub mod bundle;
+mod bundle_page;
 pub mod check;
 pub mod compare;
 #[cfg(feature = "manual")]

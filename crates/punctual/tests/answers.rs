@@ -3,10 +3,12 @@
 use crate::common::punctual;
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;
+use punctual_report::answer::{self, Evidence};
+use punctual_report::format;
 use punctual_report::sentence::advice::Rules;
 use punctual_report::terminal::{self, ShowOptions};
-use punctual_report::{answer, format};
 use punctual_session::explained::{self, Wanted};
+use punctual_session::replayed;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -43,8 +45,11 @@ fn bundles_in(directory: &str) -> Vec<(String, Bundle)> {
 /// As `show` and the end of an attachment have it.
 fn summary_of(bundle: &Bundle) -> Summary {
     let mut summary = punctual_analyze::summarize(bundle);
-    let explained = explained::of_answer(bundle, &summary);
-    summary.answer = Some(answer::of(&summary, explained.as_ref(), &Rules::default()));
+    let evidence = Evidence {
+        explained: explained::of_answer(bundle, &summary),
+        replayed: replayed::of_answer(bundle, &summary),
+    };
+    summary.answer = Some(answer::of(&summary, &evidence, &Rules::default()));
     summary
 }
 
@@ -225,6 +230,21 @@ fn a_recording_explains_the_answer() {
     let least = explained.samples.iter().map(|one| one.explanation.latency().ns()).min();
     assert_eq!((delays.samples, Some(delays.from)), (explained.samples.len() as u64, least));
     assert_eq!(delays.series, None);
+}
+
+/// A run that was replayed by instruction is explained by that: 3,386,843 of the 3,394,818
+/// instructions that fit into its longest sample were executed with interrupts disabled.
+#[test]
+fn a_replay_explains_the_answer() {
+    let replayed = Bundle::open(&fixtures().join("labs/quick/cells/6.1/r1")).unwrap();
+    let delays = summary_of(&replayed).answer.unwrap().delayed_by.expect("it is known");
+    assert_eq!((delays.samples, delays.from), (1, 27_158_544));
+    let first = &delays.causes[0];
+    assert_eq!(first.words, "interrupts disabled");
+    assert_eq!(first.who.as_deref(), Some("__free_one_page"));
+    assert!((first.share - 3_386_843.0 / 3_394_818.0).abs() < 1e-6, "{}", first.share);
+    let other = Bundle::open(&fixtures().join("labs/quick/cells/6.1-rt/r1")).unwrap();
+    assert_eq!(summary_of(&other).answer.unwrap().delayed_by, None, "nothing is known");
 }
 
 #[test]

@@ -3,14 +3,15 @@
 
 use crate::format::{count, counted, micros, percent, plain};
 use crate::sentence::advice::{self, Rules};
-use crate::sentence::listed;
+use crate::sentence::{self, listed};
 use crate::verdict::of_reason;
 use punctual_analyze::Explanations;
 use punctual_analyze::answer::{Blame, Blamed, Deciding, Delayed, deciding, delays};
 use punctual_bundle::answer::{Answer, DecidingFigure, Delay, Delays};
+use punctual_bundle::exact::ExactSample;
 use punctual_bundle::summary::{RequirementSummary, Summary, VerdictWord};
 use punctual_bundle::verdict::FailedPart;
-use punctual_bundle::{Outcome, Reason};
+use punctual_bundle::{Outcome, Reason, Timebase};
 use punctual_core::{CauseKind, Comparison, Fact, Finding, Names, Nanos, Severity};
 
 /// Causes that are named in a sentence.
@@ -22,9 +23,18 @@ const WORTH_ADVICE: f64 = 0.05;
 /// Names are cut at this many columns.
 const NAME: usize = 40;
 
-/// The answer of a summary. `explained`: what explains the late samples of the series that decided
-/// ([`deciding`]), where they can be; `rules`: what `punctual check` found.
-pub fn of(summary: &Summary, explained: Option<&Explanations>, rules: &Rules) -> Answer {
+/// What explains the series that decided ([`deciding`]).
+#[derive(Default)]
+pub struct Evidence {
+    /// Its late samples, where they can be explained.
+    pub explained: Option<Explanations>,
+    /// Its longest sample, where the run was replayed.
+    pub replayed: Option<ExactSample>,
+}
+
+/// The answer of a summary. `rules`: what `punctual check` found.
+pub fn of(summary: &Summary, evidence: &Evidence, rules: &Rules) -> Answer {
+    let explained = evidence.explained.as_ref();
     let deciding = deciding(summary);
     let delayed = deciding.as_ref().and_then(|of| delays(of, explained));
     let none = Names::default();
@@ -32,20 +42,25 @@ pub fn of(summary: &Summary, explained: Option<&Explanations>, rules: &Rules) ->
     let mut to_do = remedies(summary);
     to_do.extend(delayed.iter().flat_map(|delayed| advices(delayed, names, rules)));
     if to_do.is_empty() {
-        to_do.extend(how_to_explain(summary, deciding.as_ref(), delayed.as_ref()));
+        let is_explained = delayed.is_some() || evidence.replayed.is_some();
+        to_do.extend(how_to_explain(summary, deciding.as_ref()).filter(|_| !is_explained));
     }
     to_do.truncate(TO_DO);
+    // Every instruction is more than events.
+    let by_instruction = evidence.replayed.as_ref().map(sentence::exact::delays);
     Answer {
         verdict: verdict(summary, deciding.as_ref()),
         figure: deciding.as_ref().map(|of| figure(summary, of)),
-        delayed_by: delayed.map(|of| Delays {
-            series: deciding.as_ref().zip(of.series.as_ref()).map(|(deciding, series)| {
-                place(summary, &format!("{}/{series}", deciding.phase.name))
-            }),
-            samples: of.samples,
-            incidents: of.incidents,
-            from: of.from.ns(),
-            causes: of.causes.iter().map(delay).collect(),
+        delayed_by: by_instruction.or_else(|| {
+            delayed.map(|of| Delays {
+                series: deciding.as_ref().zip(of.series.as_ref()).map(|(deciding, series)| {
+                    place(summary, &format!("{}/{series}", deciding.phase.name))
+                }),
+                samples: of.samples,
+                incidents: of.incidents,
+                from: of.from.ns(),
+                causes: of.causes.iter().map(delay).collect(),
+            })
         }),
         to_do,
     }
@@ -53,7 +68,7 @@ pub fn of(summary: &Summary, explained: Option<&Explanations>, rules: &Rules) ->
 
 /// That of a summary that has one, or the one that follows from the summary alone.
 pub fn known(summary: &Summary) -> Answer {
-    summary.answer.clone().unwrap_or_else(|| of(summary, None, &Rules::default()))
+    summary.answer.clone().unwrap_or_else(|| of(summary, &Evidence::default(), &Rules::default()))
 }
 
 /// `phase/series`, or the series alone where there is but one phase.
@@ -214,17 +229,19 @@ fn sentence(remedy: &str) -> String {
 }
 
 /// Where something is late and nothing shows why.
-fn how_to_explain(
-    summary: &Summary,
-    deciding: Option<&Deciding<'_>>,
-    delayed: Option<&Delayed>,
-) -> Option<String> {
+fn how_to_explain(summary: &Summary, deciding: Option<&Deciding<'_>>) -> Option<String> {
     let is_ours = |of: &&Deciding<'_>| of.series.usage != Fact::NotAsked && of.metric.is_time();
     let is_open = summary.verdict.word == Some(VerdictWord::NotMet);
-    (is_open && delayed.is_none() && deciding.filter(is_ours).is_some()).then(|| {
-        "Measure again with --explain: it keeps the events that show what delayed the worst \
-         samples."
-            .to_owned()
+    let is_virtual = Timebase::of(summary.target.as_ref()) == Timebase::Virtual;
+    (is_open && deciding.filter(is_ours).is_some()).then(|| match is_virtual {
+        true => {
+            "punctual explain BUNDLE --exact replays the run, and shows what delayed its worst \
+                 samples by instruction."
+                .to_owned()
+        }
+        false => "Measure again with --explain: it keeps the events that show what delayed the \
+                  worst samples."
+            .to_owned(),
     })
 }
 

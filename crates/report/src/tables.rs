@@ -100,10 +100,15 @@ impl Table {
         let is_time = |value: &Value| matches!(value, Value::Time(_) | Value::Interval(..));
         self.rows.iter().flatten().any(|cell| is_time(&cell.value))
     }
-    /// What one face shows of it, and how many rows it has beyond those.
+    /// What one face shows of it, and how many rows it has beyond those. A dispensable column in
+    /// which no row says anything is not shown.
     pub fn of(&self, face: Face) -> (Vec<&Column>, Vec<Vec<&Cell>>, usize) {
-        let kept: Vec<usize> =
-            (0..self.columns.len()).filter(|k| self.columns[*k].is_in(face)).collect();
+        let says = |k: usize| self.rows.iter().any(|row| row.get(k).is_some_and(Cell::says));
+        let is_kept = |k: &usize| {
+            let column = &self.columns[*k];
+            column.is_in(face) && (column.dispensable == 0 || self.rows.is_empty() || says(*k))
+        };
+        let kept: Vec<usize> = (0..self.columns.len()).filter(is_kept).collect();
         let most = match face {
             Face::Terminal => self.shown.terminal,
             Face::Page => self.shown.page,

@@ -12,6 +12,7 @@ pub mod exactly;
 mod hosts;
 pub mod jobs;
 pub mod lane;
+pub mod learned;
 pub(crate) mod progress;
 pub mod request;
 pub mod run_name;

@@ -44,6 +44,7 @@ pub mod options;
 pub mod programs;
 pub mod recorded;
 pub mod recording;
+pub mod replayed;
 pub mod request;
 pub mod run;
 pub mod sections;

@@ -2,9 +2,9 @@
 
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;
-use punctual_report::answer;
+use punctual_report::answer::{self, Evidence};
 use punctual_report::sentence::advice::Rules;
-use punctual_session::explained;
+use punctual_session::{explained, replayed};
 
 /// The summary of a bundle, with its answer.
 pub fn summarize(bundle: &Bundle) -> Summary {
@@ -15,8 +15,11 @@ pub fn summarize(bundle: &Bundle) -> Summary {
 
 /// Adds the answer to a summary.
 pub fn add(bundle: &Bundle, summary: &mut Summary) {
-    let explained = explained::of_answer(bundle, summary);
+    let evidence = Evidence {
+        explained: explained::of_answer(bundle, summary),
+        replayed: replayed::of_answer(bundle, summary),
+    };
     let check: Option<serde_json::Value> = bundle.document("check").unwrap_or_default();
     let rules = Rules::of(check.as_ref());
-    summary.answer = Some(answer::of(summary, explained.as_ref(), &rules));
+    summary.answer = Some(answer::of(summary, &evidence, &rules));
 }

@@ -5,7 +5,7 @@ mod cpus;
 
 use super::bundle::show_options;
 use super::run::check_report;
-use super::{answer, report};
+use super::{answer, bundle_page};
 use crate::exit::{self, Ending, Failure};
 use crate::{live, output};
 use punctual_bundle::Bundle;
@@ -229,7 +229,7 @@ impl Output {
             self.figures(finished, directory)?;
         }
         if let (Some(bundle), Some(path)) = (&bundle, &self.report) {
-            report::write(std::slice::from_ref(bundle), path)?;
+            bundle_page::write(std::slice::from_ref(bundle), path)?;
         }
         if let Some(trouble) = finished.trouble.take() {
             return Err(trouble);

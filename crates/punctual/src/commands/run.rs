@@ -324,7 +324,7 @@ fn systress_closing(threads: &[SystressThread], bundle: &Bundle) -> String {
 
 fn write_exports(args: &Common, bundle: &Bundle) -> Result<(), Failure> {
     if let Some(path) = &args.report {
-        super::report::write(std::slice::from_ref(bundle), path)?;
+        super::bundle_page::write(std::slice::from_ref(bundle), path)?;
     }
     for (path, format) in [(&args.junit, Format::Junit), (&args.lava, Format::Lava)] {
         if let Some(path) = path {

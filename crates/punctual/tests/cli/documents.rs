@@ -33,7 +33,7 @@ const LEFT_OUT: [(&str, &str); 2] = [
     ("--boot", "a boot takes 10 s of CPU; a command in a guest goes the same way"),
 ];
 /// Words for what a reader has, and what stands for them here.
-const MEANT: [(&str, &str); 10] = [
+const MEANT: [(&str, &str); 11] = [
     ("request->reply", "sched_waking->sched_switch"),
     ("A->B", "sched_waking->sched_switch"),
     ("PHASE/SERIES", "timer/cpu3"),
@@ -44,6 +44,8 @@ const MEANT: [(&str, &str); 10] = [
     ("PATH", "out"),
     ("punctual-trace-*", "BUNDLE"),
     ("DIR", "imported"),
+    // The directory of a lab is shown in the same way.
+    ("SEARCH", "lq"),
 ];
 
 #[test]
@@ -121,6 +123,10 @@ fn stage(place: &Path, fixture: &str) {
         assert!(copied.unwrap().success());
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let lab = root.join("fixtures/labs/quick");
+    assert!(
+        Command::new("cp").arg("-r").arg(lab).arg(place.join("lq")).status().unwrap().success()
+    );
     for name in ["fixtures", "crates"] {
         std::os::unix::fs::symlink(root.join(name), place.join(name)).unwrap();
     }

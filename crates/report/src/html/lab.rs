@@ -35,6 +35,7 @@ struct Page {
     about: Vec<(&'static str, String)>,
     banner: Option<Banner>,
     figure: Option<String>,
+    to_do: Option<String>,
     /// What the figures are and what they are not.
     limits: Vec<String>,
     heat: Vec<Table>,
@@ -113,6 +114,7 @@ fn render(
         about: about(lab),
         banner: banner(lab),
         figure: words::figure(lab),
+        to_do: words::to_do(lab, directory),
         limits: lab.limits.iter().map(|limit| name_whole(limit)).collect(),
         heat: heat::tables(lab),
         drawing: drawing::draw(&first, &first_curves, &scale),

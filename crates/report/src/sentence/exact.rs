@@ -1,10 +1,11 @@
 //! The parts of a sample's way, and sections that are not preemptible, in words.
 
 use crate::format::{self, count, counted, micros};
-use punctual_bundle::answer::Delay;
-use punctual_bundle::exact::{DisabledSection, ExactDifference, ExactPair, ExactSample};
+use punctual_bundle::answer::{Delay, Delays};
+use punctual_bundle::exact::{DisabledSection, ExactDifference, ExactPair, ExactPart, ExactSample};
 use punctual_bundle::sections::{SectionsDocument, SectionsRun};
 use punctual_core::Nanos;
+use std::cmp::Reverse;
 
 /// What a part is called (`kind` of [`punctual_bundle::exact::ExactPart`]).
 pub fn title(kind: &str) -> &'static str {
@@ -22,14 +23,30 @@ pub fn title(kind: &str) -> &'static str {
 /// What most of a sample's time went to: the part of its way with most instructions, and the
 /// function with most of them. `None` where nothing of it was seen.
 pub fn most(sample: &ExactSample) -> Option<Delay> {
-    let part = sample.longest_part()?;
+    Some(delay(sample, sample.longest_part()?))
+}
+
+/// What a sample's time went to: the parts of its way, the longest first.
+pub fn delays(sample: &ExactSample) -> Delays {
+    let mut parts: Vec<&ExactPart> = sample.parts.iter().collect();
+    parts.sort_by_key(|part| Reverse(part.instructions));
+    Delays {
+        series: None,
+        samples: 1,
+        incidents: None,
+        from: sample.latency_ns,
+        causes: parts.into_iter().map(|part| delay(sample, part)).collect(),
+    }
+}
+
+fn delay(sample: &ExactSample, part: &ExactPart) -> Delay {
     let all = sample.instructions.saturating_add(sample.without);
-    Some(Delay {
+    Delay {
         cause: part.kind.clone(),
         words: title(&part.kind).to_owned(),
         who: part.functions.first().map(|(function, _)| function.clone()),
         share: part.instructions as f64 / all.max(1) as f64,
-    })
+    }
 }
 
 /// The source lines of a sample with most instructions; empty where they are not known.

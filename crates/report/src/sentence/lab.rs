@@ -59,7 +59,7 @@ pub fn describe_significance(contrast: &Contrast) -> &'static str {
         Some(true) if contrast.ratio < 1.0 => "lower",
         Some(true) => "higher",
         Some(false) => "no significant difference",
-        None => "too few pairs and seeds for an interval",
+        None => "too few pairs",
     }
 }
 
@@ -167,15 +167,12 @@ pub fn replay(directory: &str, cell: &CellDocument, seed: Option<u64>) -> String
     format!("punctual lab replay {} {}{seed}", plain(directory), plain(&cell.name))
 }
 
-/// What is worst of all, and how it is looked into.
-pub fn worst_command(lab: &LabDocument, directory: &str) -> Option<String> {
-    let (cell, seed, max) = worst(lab)?;
-    let of_seed = seed.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
-    let command = replay(directory, cell, seed.seed);
+/// How the worst of all is looked into.
+pub fn to_do(lab: &LabDocument, directory: &str) -> Option<String> {
+    let (cell, seed, _) = worst(lab)?;
     let what = match cell.timebase() {
-        Timebase::Virtual => "what delayed this sample",
-        _ => "another run, recorded",
+        Timebase::Virtual => "the worst sample, by instruction",
+        _ => "the worst cell again, recorded",
     };
-    let max = format!("{} {}", micros(Nanos(max)), cell.timebase().unit("µs"));
-    Some(format!("{max} in {}{of_seed}; {what}: {command}", plain(&cell.name)))
+    Some(format!("{what}: {}", replay(directory, cell, seed.seed)))
 }

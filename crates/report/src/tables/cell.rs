@@ -111,6 +111,20 @@ impl From<VerdictWord> for Cell {
 }
 
 impl Cell {
+    /// Whether anything stands in it.
+    pub fn says(&self) -> bool {
+        let is_empty = match &self.value {
+            Value::Nothing => true,
+            Value::Name(text) | Value::Text(text) => text.is_empty(),
+            _ => false,
+        };
+        !is_empty
+            || self.sub.is_some()
+            || self.beside.is_some()
+            || self.bar.is_some()
+            || !self.labels.is_empty()
+            || !self.parts.is_empty()
+    }
     pub fn name(name: impl Into<String>) -> Cell {
         Value::Name(name.into()).into()
     }

@@ -24,7 +24,7 @@ pub fn lab(lab: &LabDocument, directory: &str, options: &ShowOptions) -> String 
     let mut out = Page::new(options);
     let name = out.paint(Tone::Strong, &format::clipped(&lab.name, NAME_WIDTH, options.ascii));
     out.line(&format!("lab {name}: {}", words::extent(lab)));
-    answer(&mut out, lab);
+    answer(&mut out, lab, directory);
     explained(&mut out, lab);
     for (phase, series) in lab.series() {
         of_series(&mut out, lab, &phase, &series);
@@ -37,10 +37,6 @@ pub fn lab(lab: &LabDocument, directory: &str, options: &ShowOptions) -> String 
     }
     verdicts(&mut out, lab);
     troubles(&mut out, lab);
-    if let Some(command) = words::worst_command(lab, directory) {
-        out.heading("worst");
-        out.paragraph("  ", "    ", Tone::Plain, &command);
-    }
     if !lab.limits.is_empty() {
         out.heading("limits of these figures");
         lab.limits.iter().for_each(|limit| out.paragraph("  ", "    ", Tone::Faint, limit));
@@ -48,8 +44,8 @@ pub fn lab(lab: &LabDocument, directory: &str, options: &ShowOptions) -> String 
     out.finish()
 }
 
-/// The verdict, and the worst sample of all.
-fn answer(out: &mut Page, lab: &LabDocument) {
+/// The verdict, the worst sample of all, and how that is looked into.
+fn answer(out: &mut Page, lab: &LabDocument, directory: &str) {
     let tone = match lab.verdict {
         Some(VerdictWord::Met) => Tone::Good,
         Some(VerdictWord::NotMet | VerdictWord::Invalid) => Tone::Bad,
@@ -57,7 +53,8 @@ fn answer(out: &mut Page, lab: &LabDocument) {
     };
     let verdict = words::verdict(lab).map(|text| ("verdict", tone, text));
     let figure = words::figure(lab).map(|text| ("figure", Tone::Plain, text));
-    for (word, tone, text) in verdict.into_iter().chain(figure) {
+    let to_do = words::to_do(lab, directory).map(|text| ("to do", Tone::Plain, text));
+    for (word, tone, text) in verdict.into_iter().chain(figure).chain(to_do) {
         let word = out.paint(Tone::Faint, &format!("{word:<LEFT$}"));
         out.paragraph(&word, &" ".repeat(LEFT), tone, &text);
     }

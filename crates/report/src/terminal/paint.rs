@@ -35,13 +35,14 @@ const PARAGRAPH: usize = 600;
 pub struct Page<'a> {
     pub options: &'a ShowOptions,
     text: String,
-    /// Whether there is a time above that its mark does not stand below yet.
-    unmarked: Cell<bool>,
+    /// Whether there is a time above, and whether the mark of such times was shown.
+    has_times: Cell<bool>,
+    is_marked: bool,
 }
 
 impl<'a> Page<'a> {
     pub fn new(options: &'a ShowOptions) -> Page<'a> {
-        Page { options, text: String::new(), unmarked: Cell::new(false) }
+        Page { options, text: String::new(), has_times: Cell::new(false), is_marked: false }
     }
 
     /// A text in a tone, where there is colour.
@@ -72,12 +73,12 @@ impl<'a> Page<'a> {
         self.line(&heading);
     }
 
-    /// Where times that are not the system's own were shown since the last mark: one line with the
-    /// time base.
+    /// Below the first times that are not the system's own: one line with the time base. The unit
+    /// of each says it too.
     fn mark(&mut self) {
-        let Some(mark) = self.options.timebase.mark().filter(|_| self.unmarked.take()) else {
-            return;
-        };
+        let is_due = self.has_times.get() && !self.is_marked;
+        let Some(mark) = self.options.timebase.mark().filter(|_| is_due) else { return };
+        self.is_marked = true;
         self.paragraph("  ", "  ", Tone::Faint, mark);
     }
 
@@ -87,7 +88,7 @@ impl<'a> Page<'a> {
         let most = if self.options.whole { usize::MAX } else { PARAGRAPH };
         let text = &format::clipped(text, most, self.options.ascii);
         if TIMES.iter().any(|unit| text.contains(unit)) {
-            self.unmarked.set(true);
+            self.has_times.set(true);
         }
         let width = self.options.width.saturating_sub(format::width_of(hang)).max(20);
         let lead = visible_width(first).saturating_sub(format::width_of(hang)).min(width / 2);
@@ -104,7 +105,7 @@ impl<'a> Page<'a> {
 
     /// A latency or deviation in ns, in the unit of the page.
     pub fn latency(&self, ns: f64) -> String {
-        self.unmarked.set(true);
+        self.has_times.set(true);
         match self.options.unit {
             Unit::Micros => format::micros_f64(ns),
             Unit::Nanos if ns.fract() == 0.0 || ns.abs() >= 1e4 => format!("{ns:.0}"),

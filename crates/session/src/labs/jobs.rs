@@ -1,6 +1,5 @@
 //! Every run of a lab.
 
-use super::directory::took;
 use super::engine::Engine;
 use super::lane::{Lane, limit, place};
 use super::request::{Overrides, checked};
@@ -12,7 +11,6 @@ use punctual_core::Nanos;
 use punctual_plan::TargetPlan;
 use punctual_plan::lab::{Cell, Lab};
 use punctual_report::format::counted;
-use std::path::Path;
 use std::time::Duration;
 
 /// Of a guest's run: what it takes beside measuring, from packing its files to reading its results.
@@ -154,18 +152,19 @@ impl Planned {
         self.cells[cell].lane == Lane::Virtual
     }
 
-    /// Takes from this lab's directory, and from other labs here, how long runs take.
-    pub fn learn(&mut self, directory: &Path) {
-        self.times = Times::read();
-        let took = |cell: usize| {
+    /// Takes over what runs of any lab took here, and what each run of this lab took, where that
+    /// is known: the median of a cell's.
+    pub fn learn(&mut self, times: Times, took: impl Fn(&RunName) -> Option<Nanos>) {
+        self.times = times;
+        let median = |cell: usize| {
             let runs = (0..self.seeds.len())
                 .flat_map(|seed| (0..self.repeat).map(move |repeat| Job { cell, seed, repeat }));
             let mut took: Vec<i64> =
-                runs.filter_map(|job| took(directory, &self.name(&job))).map(Nanos::ns).collect();
+                runs.filter_map(|job| took(&self.name(&job))).map(Nanos::ns).collect();
             took.sort_unstable();
             took.get(took.len() / 2).copied().map(Nanos)
         };
-        let all: Vec<Option<Nanos>> = (0..self.cells.len()).map(took).collect();
+        let all: Vec<Option<Nanos>> = (0..self.cells.len()).map(median).collect();
         self.cells.iter_mut().zip(all).for_each(|(cell, took)| cell.took = took);
     }
 

@@ -6,8 +6,8 @@ use super::directory::Directory;
 use super::hosts::{Hosts, Next};
 use super::jobs::{Job, Planned};
 use super::lane::Lane;
+use super::learned::remember;
 use super::progress::{Progress, Whole};
-use super::times::Times;
 use crate::exit::Failure;
 use crate::interrupts::Interrupts;
 use crate::messages::Messages;
@@ -62,7 +62,7 @@ pub fn run(
     let ended = scheduler.all(&inputs, interrupts);
     scheduler.progress.end();
     let interrupted = ended?;
-    Times::remember(planned, jobs, &before, &scheduler.done);
+    remember(planned, jobs, &before, &scheduler.done);
     Ok(Ran { done: scheduler.done, interrupted })
 }
 

@@ -1,7 +1,5 @@
 //! What runs of labs took on this machine: how long the next ones take is estimated from it.
 
-use super::attempt::Done;
-use super::jobs::{Job, Planned};
 use punctual_bundle::Member;
 use punctual_core::Nanos;
 use punctual_lab::Cache;
@@ -43,19 +41,10 @@ impl Times {
         runs.drain(..runs.len().saturating_sub(KEPT));
     }
 
-    /// Adds those of these runs that were made now. That they cannot be kept ends nothing.
-    pub fn remember(planned: &Planned, jobs: &[Job], before: &[Done], after: &[Done]) {
-        let is_new = |before: &Done| matches!(before, Done::Waiting);
-        let made = jobs.iter().zip(before.iter().zip(after));
-        let made =
-            made.filter(|(_, (before, _))| is_new(before)).filter_map(|(job, (_, after))| {
-                let Done::Whole(stamp) = after else { return None };
-                Some((planned.kind(job.cell), planned.unlearned(job.cell)?, Nanos(stamp.took)))
-            });
-        let mut times = Times::read();
-        let count = made.map(|(kind, estimated, took)| times.add(kind, estimated, took)).count();
-        if let Some(place) = place().filter(|_| count > 0) {
-            let _ = place.replace_json(&times);
+    /// Keeps them. That they cannot be kept ends nothing.
+    pub fn keep(&self) {
+        if let Some(place) = place() {
+            let _ = place.replace_json(self);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! from the kernel events that were kept around it.
 
 use crate::explained::{self, Wanted};
-use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument, ExactSample};
+use crate::replayed;
 use punctual_bundle::lab::{LabDocument, SeedDocument, WorstSample};
 use punctual_bundle::{Bundle, Member};
 use punctual_core::Nanos;
@@ -51,7 +51,8 @@ pub fn of(run: &Bundle, bundle: &str, seed: Option<u64>) -> Option<WorstSample> 
         calls: Vec::new(),
         unexplained: None,
     };
-    if let Some(sample) = counted(run, place, latency) {
+    let digest = punctual_analyze::summarize(run).digest;
+    if let Some(sample) = replayed::sample(run, digest.as_deref(), place, latency) {
         made.exact = true;
         made.cause = sentence::exact::most(&sample);
         made.calls = sample.longest_part().map(|part| part.stack.clone()).unwrap_or_default();
@@ -59,18 +60,6 @@ pub fn of(run: &Bundle, bundle: &str, seed: Option<u64>) -> Option<WorstSample> 
         made.cause = from_events(run, place, latency);
     }
     Some(made)
-}
-
-/// The sample as a replay of the same run counted it.
-fn counted(run: &Bundle, (phase, series): (&str, &str), latency: Nanos) -> Option<ExactSample> {
-    let exact: ExactDocument = run.document(EXACT_MEMBER).ok()??;
-    if Some(&exact.digest) != punctual_analyze::summarize(run).digest.as_ref() {
-        return None;
-    }
-    let is_it = |one: &ExactSample| {
-        (one.phase.as_str(), one.series.as_str(), one.latency_ns) == (phase, series, latency.ns())
-    };
-    exact.worst.into_iter().find(is_it)
 }
 
 fn from_events(

@@ -2,7 +2,7 @@
 
 use crate::commands::bundle::show_options;
 use crate::commands::run::close_log;
-use crate::commands::{answer, report};
+use crate::commands::{answer, bundle_page};
 use crate::exit::{Exit, Failure};
 use crate::{live, output};
 use punctual_bundle::Bundle;
@@ -56,7 +56,7 @@ pub fn run(request: &Request<'_>, directory: &Path) -> Result<Exit, Failure> {
         close_log(&measured.summary, request.quiet)?;
     }
     if let (Some(bundle), Some(path)) = (&bundle, request.report) {
-        report::write(std::slice::from_ref(bundle), path)?;
+        bundle_page::write(std::slice::from_ref(bundle), path)?;
     }
     match measured.trouble {
         Some(trouble) => Err(trouble),

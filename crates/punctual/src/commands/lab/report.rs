@@ -1,7 +1,7 @@
 //! `punctual lab report`: the results of a lab as one page.
 
 use crate::commands::bundle::show_options;
-use crate::commands::report as bundle_report;
+use crate::commands::bundle_page;
 use crate::commands::stored::{Stored, StoredRun};
 use crate::exit::{Ending, Failure};
 use crate::output;
@@ -135,17 +135,23 @@ pub fn page(
     let pooled: Vec<Option<Bundle>> =
         document.cells.iter().map(|cell| pooled(document, cell, directory)).collect();
     let pages: Vec<Option<String>> =
-        document.cells.iter().map(|cell| page_of(cell, directory, file)).collect();
+        document.cells.iter().map(|cell| page_of(document, cell, directory, file)).collect();
     html::lab(document, &pooled, &pages, &directory.display().to_string())
 }
 
 /// Writes the page of a cell's worst run; how the lab's page leads there. A run without one,
 /// because it is damaged or may not be written to, is not led to.
-fn page_of(cell: &CellDocument, directory: &Path, file: Option<&Path>) -> Option<String> {
+fn page_of(
+    document: &LabDocument,
+    cell: &CellDocument,
+    directory: &Path,
+    file: Option<&Path>,
+) -> Option<String> {
     let name = cell.bundle.as_ref()?;
     let bundle = inside(directory, name).filter(Member::is_directory)?;
-    let bundle = Bundle::open(bundle.path()).ok()?;
-    let page = bundle_report::write_own(&bundle).ok()?;
+    let mut bundle = Bundle::open(bundle.path()).ok()?;
+    requiring(&mut bundle, &document.requirements);
+    let page = bundle_page::write_own(&bundle).ok()?;
     match file {
         None => Some(format!("{name}/{}", page.file_name()?.to_str()?)),
         Some(file) => from(file, &page),

@@ -15,6 +15,7 @@ use punctual_session::labs::engine::Engine;
 use punctual_session::labs::exactly;
 use punctual_session::labs::jobs::Planned;
 use punctual_session::labs::lane::Lane;
+use punctual_session::labs::learned::learn;
 use punctual_session::labs::request::{self, Overrides};
 use punctual_session::labs::{schedule, slurm};
 use punctual_session::messages::shown;
@@ -135,7 +136,7 @@ pub fn run(args: Args) -> Ending {
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from(format!("punctual-lab-{}", planned.lab.name)));
-    planned.learn(&path);
+    learn(&mut planned, &path);
     if args.plan {
         output::print(&described(&planned))?;
         return Ok(Exit::Done);

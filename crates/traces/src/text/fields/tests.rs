@@ -69,17 +69,18 @@ fn interrupts_and_timers_are_read() {
         Some(EventKind::SoftirqEntry { vector: 1 })
     );
     assert_eq!(of("local_timer_entry", "vector=236"), Some(EventKind::VectorEntry { vector: 236 }));
-    let start = |timer, expires| {
-        Some(EventKind::HrtimerStart { timer, expires: MonotonicNs(expires), slack: None })
+    let start = |timer, expires, slack| {
+        let slack = std::num::NonZeroU32::new(slack);
+        Some(EventKind::HrtimerStart { timer, expires: MonotonicNs(expires), slack })
     };
     let form = "hrtimer=0000000012345678 function=hrtimer_wakeup expires=1050000 \
                 softexpires=1000000 mode=REL";
-    assert_eq!(of("hrtimer_start", form), start(0x1234_5678, 1_000_000));
+    assert_eq!(of("hrtimer_start", form), start(0x1234_5678, 1_000_000, 50_000));
     let form = "hrtimer=0xffff8880abcdef00 function=hrtimer_wakeup/0x0 expires=1050000";
-    assert_eq!(of("hrtimer_start", form), start(0xffff_8880_abcd_ef00, 1_050_000));
+    assert_eq!(of("hrtimer_start", form), start(0xffff_8880_abcd_ef00, 1_050_000, 0));
     let form = "hrtimer=0xffff8880abcdef00 function=tick_nohz_handler expires=\
                 9223372036854775807 softexpires=9223372036854775807";
-    assert_eq!(of("hrtimer_start", form), start(0xffff_8880_abcd_ef00, i64::MAX));
+    assert_eq!(of("hrtimer_start", form), start(0xffff_8880_abcd_ef00, i64::MAX, 0));
     assert_eq!(of("hrtimer_start", "hrtimer=(____ptrval____) expires=5"), None);
     assert_eq!(
         of("hrtimer_expire_entry", "hrtimer=00000000deadbeef function=a now=77"),

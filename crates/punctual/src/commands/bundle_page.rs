@@ -1,0 +1,94 @@
+//! The page of bundles: what it needs is read from them.
+
+use super::answer;
+use crate::exit::Failure;
+use crate::output;
+use punctual_analyze::pairs::Request;
+use punctual_bundle::Bundle;
+use punctual_core::Names;
+use punctual_report::html::breakdown::Breakdown;
+use punctual_report::html::recording::{Digest, RecordingSource};
+use punctual_report::html::{self, ReportInput};
+use punctual_session::explained::{self, Wanted};
+use punctual_session::recorded;
+use std::path::{Path, PathBuf};
+
+/// Writes the report of a bundle into it; its path.
+pub fn write_own(bundle: &Bundle) -> Result<PathBuf, Failure> {
+    let page = render(std::slice::from_ref(bundle), &Intervals::default())?;
+    output::write_page(None, &bundle.member("report.html"), &page)
+}
+
+/// Writes the report to a file.
+pub fn write(bundles: &[Bundle], path: &Path) -> Result<(), Failure> {
+    output::write_to(Some(path), render(bundles, &Intervals::default())?.as_bytes())
+}
+
+/// Intervals that were asked for, as text.
+#[derive(Default)]
+pub struct Intervals {
+    pub pairs: Vec<String>,
+    pub limits: Vec<String>,
+}
+
+impl Intervals {
+    /// As requests of a recording; unknown names are refused.
+    fn requests(&self, names: &Names) -> Result<Vec<Request>, Failure> {
+        let limited = self.limits.iter().map(|text| Request::find_limited(text, names, None, None));
+        let plain = self.pairs.iter().map(|text| Request::find(text, names, None, None));
+        limited.chain(plain).collect::<Result<_, _>>().map_err(Failure::refused)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.pairs.is_empty() && self.limits.is_empty()
+    }
+}
+
+/// The page.
+///
+/// # Errors
+/// It cannot be made, or what was asked for is not in the bundles.
+pub fn render(bundles: &[Bundle], intervals: &Intervals) -> Result<String, Failure> {
+    if !html::BUILT {
+        return Err(Failure::refused(html::WITHOUT_PAGES));
+    }
+    if !intervals.is_empty() && bundles.iter().all(|bundle| bundle.recording.is_none()) {
+        return Err(Failure::refused(
+            "--pair and --limit need a recording, and none of these bundles has one",
+        ));
+    }
+    let summaries: Vec<_> = bundles.iter().map(answer::summarize).collect();
+    let digests: Vec<Option<Digest>> =
+        bundles.iter().map(|bundle| digest(bundle, intervals)).collect::<Result<_, _>>()?;
+    let breakdowns: Vec<Option<Breakdown>> = bundles.iter().map(breakdown).collect();
+    let inputs = bundles.iter().zip(&summaries).zip(digests.iter().zip(&breakdowns));
+    let inputs: Vec<_> = inputs
+        .map(|((bundle, summary), (digest, breakdown))| ReportInput {
+            recording: digest.as_ref(),
+            breakdown: breakdown.as_ref(),
+            ..ReportInput::of(bundle, summary)
+        })
+        .collect();
+    html::report(&inputs).map_err(Failure::failed)
+}
+
+/// Late samples of each series that are explained in a page.
+const EXPLAINED: usize = 20;
+
+/// Where the time of a bundle's late samples went, where it holds what explains them.
+fn breakdown(bundle: &Bundle) -> Option<Breakdown> {
+    let wanted = Wanted { worst: Some(EXPLAINED), ..Wanted::default() };
+    let explanations = explained::open(bundle, &wanted).ok()?;
+    let check: Option<serde_json::Value> = bundle.document("check").unwrap_or_default();
+    Breakdown::of(&explanations, check.as_ref())
+}
+
+/// What the page needs of a bundle's recording.
+fn digest(bundle: &Bundle, intervals: &Intervals) -> Result<Option<Digest>, Failure> {
+    let Some(opened) = recorded::open(bundle) else { return Ok(None) };
+    let requests = intervals.requests(opened.names())?;
+    let series = bundle.series().map(|(_, series)| series.meta.name.clone()).collect();
+    let source =
+        RecordingSource { recorded: &opened.recorded, names: opened.names(), series, requests };
+    Ok(Some(Digest::of(&source, || opened.events())))
+}

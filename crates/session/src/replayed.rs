@@ -1,0 +1,32 @@
+//! A sample as a replay of its run counted it, instruction by instruction.
+
+use punctual_analyze::answer::deciding;
+use punctual_bundle::Bundle;
+use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument, ExactSample};
+use punctual_bundle::summary::Summary;
+use punctual_core::Nanos;
+
+/// The sample of this phase and series with this latency, where the same run was replayed: where
+/// the digest of all its samples is this one.
+pub fn sample(
+    run: &Bundle,
+    digest: Option<&str>,
+    (phase, series): (&str, &str),
+    latency: Nanos,
+) -> Option<ExactSample> {
+    let exact: ExactDocument = run.document(EXACT_MEMBER).ok()??;
+    if Some(exact.digest.as_str()) != digest {
+        return None;
+    }
+    let is_it = |one: &ExactSample| {
+        (one.phase.as_str(), one.series.as_str(), one.latency_ns) == (phase, series, latency.ns())
+    };
+    exact.worst.into_iter().find(is_it)
+}
+
+/// The longest sample of the series that decided.
+pub fn of_answer(run: &Bundle, summary: &Summary) -> Option<ExactSample> {
+    let of = deciding(summary)?;
+    let longest = Nanos(of.series.max?);
+    sample(run, summary.digest.as_deref(), (&of.phase.name, &of.series.name), longest)
+}
