@@ -42,7 +42,7 @@ impl SampleDigest {
 
     /// The digest of all samples so far.
     pub fn value(&self) -> Digest {
-        Digest { sha256: hex(self.0.clone()), of: DigestOf::Samples }
+        Digest { sha256: hex(&self.0.clone().finalize()), of: DigestOf::Samples }
     }
 }
 
@@ -81,11 +81,12 @@ pub fn of_run<'a>(
         hash.update(format!("{phase}\0{name}\0{}\n", digest?.sha256));
         any = true;
     }
-    any.then(|| hex(hash))
+    any.then(|| hex(&hash.finalize()))
 }
 
-fn hex(hash: Sha256) -> String {
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+/// In lower-case hexadecimal digits, two a byte.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

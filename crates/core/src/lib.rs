@@ -36,7 +36,7 @@ pub use binned_counter::BinnedCounter;
 pub use bytes::Bytes;
 pub use cause::CauseKind;
 pub use cpuset::CpuSet;
-pub use digest::{Digest, DigestOf};
+pub use digest::{Digest, DigestOf, hex};
 pub use entry::EntryKind;
 pub use equivalence::{BlockFigure, Equivalence, Margin};
 pub use event::{Event, EventKind, Names, Tid};

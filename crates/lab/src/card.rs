@@ -3,6 +3,7 @@
 //! untrusted.
 
 use crate::LabError;
+use punctual_core::hex;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -101,7 +102,7 @@ impl Part {
             to.write_all(&piece[..read]).map_err(|why| why.to_string())?;
             copied += read as u64;
         }
-        let sum: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let sum = hex(&digest.finalize());
         match copied == self.length && sum == self.sum {
             true => Ok(()),
             false => Err(format!(

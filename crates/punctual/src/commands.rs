@@ -2,6 +2,7 @@
 
 mod answer;
 pub mod attach;
+mod beside;
 pub mod bundle;
 mod bundle_page;
 pub mod check;

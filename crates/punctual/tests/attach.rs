@@ -399,6 +399,19 @@ fn requirements_decide_where_the_command_ended_well() {
     let shown = place.punctual(&["show", "--json", "bundle"]);
     let shown: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
     assert_eq!(shown["verdict"], "undecided", "what was kept says the same: {shown:#}");
+    // What `run` leaves beside its bundle `attach` leaves too.
+    let _ = std::fs::remove_dir_all(place.bundle());
+    let files = ["--junit", "junit.xml", "--lava", "lava", "--baseline", "history"];
+    let more = ["--require", "response max < 1h", "--json"];
+    let output =
+        attached(&place, &[&files[..], &more].concat(), &["./periodic", "absolute", "200"]);
+    assert_eq!(output.status.code(), Some(4), "the baseline has no run yet: {}", text(&output));
+    let read =
+        |name: &str| std::fs::read_to_string(place.path().join(name)).expect("it was written");
+    assert!(read("junit.xml").contains("response max &lt; 1h"), "{}", read("junit.xml"));
+    assert!(read("lava").contains("TEST_CASE_ID"), "{}", read("lava"));
+    assert!(text(&output).contains("12 runs more"), "{}", text(&output));
+    assert!(place.path().join("history").is_dir());
 }
 
 #[test]

@@ -89,10 +89,17 @@ fn every_file_that_will_be_written_is_asked_for_before_the_run() {
         );
         refused(&place, &[&run[..], &[option, "/tmp"]].concat(), &["/tmp", "directory"]);
     }
-    let page = ["--report", "no/such/file"];
-    for attach in [&["attach", "1"][..], &["attach", "--cpus", "0"]] {
-        refused(&place, &[attach, &page].concat(), &["no/such/file", "--report"]);
+    for option in ["--report", "--junit", "--lava"] {
+        for attach in [&["attach", "1"][..], &["attach", "--cpus", "0"]] {
+            refused(
+                &place,
+                &[attach, &[option, "no/such/file"]].concat(),
+                &["no/such/file", option],
+            );
+        }
     }
+    let baseline = ["attach", "1", "--baseline", "/proc/nowhere"];
+    refused(&place, &baseline, &["/proc/nowhere", "--baseline"]);
     refused_file(
         &format!("{GOOD}[[load]]\ncommand = \"sleep 1\"\nstdout = \"no/log\"\n"),
         &["no/log", "sleep"],

@@ -91,6 +91,10 @@ struct hrtimer {
 	struct hrtimer_clock_base *base;
 	u8 state;
 };
+/* Since 7.2 in the place of `state`. */
+struct hrtimer___queued {
+	bool is_queued;
+};
 struct timerqueue_node___expires {
 	i64 expires;
 };

@@ -20,9 +20,14 @@ INLINE u32 task_cpu(struct task_struct *task)
  * started exactly then. */
 INLINE bool is_out_of_runtime(struct task_struct *task)
 {
+	struct hrtimer *timer = &task->dl.dl_timer;
+	struct hrtimer___queued *since_7_2 = (void *)timer;
 	u8 state = 0;
 
-	bpf_probe_read_kernel(&state, sizeof(state), &task->dl.dl_timer.state);
+	if (field_exists(timer->state))
+		bpf_probe_read_kernel(&state, sizeof(state), &timer->state);
+	else if (field_exists(since_7_2->is_queued))
+		bpf_probe_read_kernel(&state, sizeof(state), &since_7_2->is_queued);
 	return state & HRTIMER_STATE_ENQUEUED;
 }
 
@@ -38,10 +43,11 @@ INLINE bool is_held(struct wire_account_thread *thread)
 INLINE bool is_queued(struct wire_account_thread *thread)
 {
 	struct task_struct *task = (void *)thread->task;
-	u32 on_rq = 0;
+	u8 on_rq = 0;
 
 	if (!task)
 		return true;
+	/* Since 7.2 it has one byte; of more it is the lowest: all machines are little-endian. */
 	bpf_probe_read_kernel(&on_rq, sizeof(on_rq), &task->on_rq);
 	return on_rq == TASK_ON_RQ_QUEUED;
 }

@@ -48,12 +48,12 @@ mod tune;
 mod warnings;
 mod worst;
 
-use crate::naming::{self, Identity};
+use crate::naming::Identity;
 pub use comparison::comparison;
 pub use hunt::hunt;
 pub use lab::lab;
-use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;
+use punctual_bundle::{Bundle, RanUnder};
 use serde_json::json;
 pub use tail::tails;
 pub use tune::tune;
@@ -102,7 +102,7 @@ impl<'a> ReportInput<'a> {
             true => directory.display().to_string(),
             false => self.label.clone(),
         };
-        let kernel = self.environment.as_ref().and_then(naming::kernel_of);
+        let kernel = RanUnder::of(self.bundle).release().map(str::to_owned);
         Identity { path, kernel, machine: self.bundle.manifest.machine.clone(), phase: None }
     }
 

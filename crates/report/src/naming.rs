@@ -43,11 +43,6 @@ impl Identity {
     }
 }
 
-/// The release of the kernel in an `environment.json`.
-pub fn kernel_of(environment: &serde_json::Value) -> Option<String> {
-    environment["kernel"]["release"]["known"].as_str().map(str::to_owned)
-}
-
 /// A name for each, no two alike: their own names where these were chosen and differ; else kernel,
 /// machine or phase; else the parts of their paths that differ; the same bundle twice is numbered.
 pub fn distinct(all: &[Identity]) -> Vec<String> {

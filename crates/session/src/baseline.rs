@@ -6,7 +6,7 @@ use punctual_analyze::{baseline, summarize};
 use punctual_bundle::baseline::{BaselineRun, HeldAgainst, RECORD, TREND, TrendDocument};
 use punctual_bundle::summary::{Summary, ValidityWord};
 use punctual_bundle::{Bundle, Member, Outcome, amend};
-use punctual_core::{Fact, Nanos};
+use punctual_core::{Fact, Nanos, hex};
 use punctual_host::environment::Environment;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -66,7 +66,8 @@ impl Baseline {
         let after = amend::hold_against(bundle, held).map_err(Failure::failed)?;
         let mut summary = summarize(&after);
         let exit = summary.verdict.exit();
-        summary.ending.iter_mut().for_each(|ending| ending.exit_code = exit as u8);
+        let code = summary.verdict.exit_code(after.manifest.command);
+        summary.ending.iter_mut().for_each(|ending| ending.exit_code = code);
         amend::renew_summary(bundle, &summary).map_err(Failure::failed)?;
         if let Some(record) = record {
             self.keep(&record)?;
@@ -234,8 +235,7 @@ fn record(
         Some(file) => bundle.member(file).read().map_err(Failure::failed)?,
         None => Vec::new(),
     };
-    let digest: String =
-        Sha256::digest(&experiment).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex(&Sha256::digest(&experiment));
     let of_ci = || COMMITS.iter().find_map(|name| std::env::var(name).ok());
     let kernel = &environment.kernel;
     let kind = if kernel.is_real_time() == Some(true) { " PREEMPT_RT" } else { "" };
@@ -295,7 +295,7 @@ fn file_name(text: &str) -> String {
         .collect();
     let plain = plain.trim_start_matches('.');
     let hash = Sha256::digest(text.as_bytes());
-    format!("{plain}-{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2])
+    format!("{plain}-{}", hex(&hash[..3]))
 }
 
 #[cfg(test)]

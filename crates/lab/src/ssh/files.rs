@@ -1,6 +1,7 @@
 //! A directory, file by file: sent as it is, received with nothing believed.
 
 use super::wire::{self, Frame, Kind, PAYLOAD_MAX};
+use punctual_core::hex;
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -18,7 +19,7 @@ pub fn digest_of(mut from: impl Read) -> io::Result<String> {
     let mut chunk = vec![0; 64 << 10];
     loop {
         match from.read(&mut chunk)? {
-            0 => return Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
+            0 => return Ok(hex(&digest.finalize())),
             n => digest.update(&chunk[..n]),
         }
     }

@@ -6,6 +6,7 @@ use super::binary::Binary;
 use super::client::Connection;
 use super::error::{SshError, Trouble};
 use super::files;
+use punctual_core::hex;
 use std::fmt;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -116,7 +117,7 @@ fn new_nonce() -> Result<String, SshError> {
     let mut bytes = [0; 16];
     let read = File::open(source).and_then(|mut file| file.read_exact(&mut bytes));
     read.map_err(SshError::local("read", source))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&bytes))
 }
 
 /// Sends the program into a new directory, has it verified there and its supervisor started. What

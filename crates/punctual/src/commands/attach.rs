@@ -3,9 +3,9 @@
 mod backends;
 mod cpus;
 
+use super::answer;
+use super::beside::Beside;
 use super::bundle::show_options;
-use super::run::check_report;
-use super::{answer, bundle_page};
 use crate::exit::{self, Ending, Failure};
 use crate::{live, output};
 use punctual_bundle::Bundle;
@@ -112,9 +112,8 @@ pub struct Args {
     /// tables
     #[arg(long)]
     json: bool,
-    /// Also write the HTML report to this file
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    #[command(flatten)]
+    beside: Beside,
     /// Run CMD as this user (name or number), in his groups and with none of our rights; needs root
     /// [default: as punctual itself]
     #[arg(long, value_name = "USER", requires = "command")]
@@ -129,7 +128,7 @@ pub fn run(args: Args) -> Ending {
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     let directory =
         args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-attach-{stamp}")));
-    check_report(args.report.as_deref())?;
+    args.beside.check()?;
     if let Some(cpus) = &args.cpus {
         let request = cpus::Request {
             cpus,
@@ -137,7 +136,7 @@ pub fn run(args: Args) -> Ending {
             requirements: &args.require,
             json: args.json,
             quiet: args.quiet,
-            report: args.report.as_deref(),
+            beside: &args.beside,
             backend: args.backend,
         };
         return cpus::run(&request, &directory);
@@ -172,9 +171,15 @@ pub fn run(args: Args) -> Ending {
     let mut watcher = live::attached_watcher(args.quiet, is_command);
     let outcome = attachment.measure(started, &interrupts, &mut *watcher);
     drop(watcher);
-    let Args { json, details, quiet, report, .. } = args;
-    let output = Output { to_stderr: is_command, json, details, quiet, report };
+    let Args { json, details, quiet, beside, .. } = args;
+    let output = Output { to_stderr: is_command, json, details, quiet, beside };
     let mut finished = ending::end(attachment, outcome);
+    if finished.none.is_none() && finished.trouble.is_none() {
+        match output.beside.hold(&directory) {
+            Ok(held) => held.into_iter().for_each(|(summary, _)| finished.held(summary)),
+            Err(why) => finished.trouble = Some(why),
+        }
+    }
     output.show(&mut finished, &directory)?;
     let code = finished.code;
     // A command's own code ends the process at once: what it holds in tracefs would stay there.
@@ -206,8 +211,8 @@ struct Output {
     /// Every table is wanted.
     details: bool,
     quiet: bool,
-    /// The page.
-    report: Option<PathBuf>,
+    /// What is written beside the bundle.
+    beside: Beside,
 }
 
 impl Output {
@@ -222,14 +227,13 @@ impl Output {
     /// The answer, the figures, where the bundle is; or why there is nothing.
     fn show(&self, finished: &mut Finished, directory: &Path) -> Result<(), Failure> {
         let bundle = Bundle::open(directory).ok();
+        // Whatever cannot be printed, the files are written.
+        let written = bundle.as_ref().map_or(Ok(()), |bundle| self.beside.write(bundle));
         if finished.none.is_none() {
             if let Some(bundle) = &bundle {
                 answer::add(bundle, &mut finished.summary);
             }
             self.figures(finished, directory)?;
-        }
-        if let (Some(bundle), Some(path)) = (&bundle, &self.report) {
-            bundle_page::write(std::slice::from_ref(bundle), path)?;
         }
         if let Some(trouble) = finished.trouble.take() {
             return Err(trouble);
@@ -250,7 +254,7 @@ impl Output {
                 self.print(&terminal::closing(&finished.summary, &show_options()))?;
             }
         }
-        Ok(())
+        written
     }
 
     fn figures(&self, finished: &Finished, directory: &Path) -> Result<(), Failure> {

@@ -6,8 +6,8 @@ use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_analyze::compare::gate::{Gate, Kind, Limit};
 use punctual_analyze::compare::{self, Options, SideInput};
-use punctual_bundle::Bundle;
 use punctual_bundle::comparison::Comparison;
+use punctual_bundle::{Bundle, RanUnder};
 use punctual_report::naming::{self, Identity};
 use punctual_report::{export, html, sentence, terminal};
 use punctual_session::messages::shown;
@@ -67,7 +67,7 @@ fn match_of(text: &str) -> Result<(String, String), String> {
 
 /// Opens the bundles, compares them, prints the result and checks the requirements.
 pub fn run(args: Args) -> Ending {
-    super::run::can_write_pages(args.html.as_deref())?;
+    super::beside::can_write_pages(args.html.as_deref())?;
     // Bundles that were made of tables lie there until the end.
     let mut made = Vec::new();
     let sides = open_sides(&args, &mut made)?;
@@ -157,10 +157,9 @@ fn phase_of<'a>(mut series: impl Iterator<Item = &'a String>) -> Option<String> 
 
 /// A document that cannot be read names nothing.
 fn identity(name: &str, bundle: &Bundle) -> Identity {
-    let environment = bundle.document::<serde_json::Value>("environment").unwrap_or_default();
     Identity {
         path: name.to_owned(),
-        kernel: environment.as_ref().and_then(naming::kernel_of),
+        kernel: RanUnder::of(bundle).release().map(str::to_owned),
         machine: bundle.manifest.machine.clone(),
         phase: None,
     }

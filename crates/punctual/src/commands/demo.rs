@@ -48,12 +48,12 @@ pub fn run(args: Args) -> Ending {
         .output
         .get_or_insert_with(|| PathBuf::from(format!("punctual-demo-{}", asked.stamp)));
     let page = page_beside(bundle);
-    if common.report.is_none() && html::BUILT {
-        common.report = Some(page);
+    if common.beside.report.is_none() && html::BUILT {
+        common.beside.report = Some(page);
     }
     let exit = run::run_experiment(&common, &asked, None)?;
     if !common.plan && !common.json {
-        if let Some(page) = &common.report {
+        if let Some(page) = &common.beside.report {
             output::print(&format!("page    {}\n", shown(page)))?;
         }
         output::print(

@@ -5,8 +5,8 @@ use super::bundle::{CycleArgs, cycles_of, open, open_with, or_newest, show_optio
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_analyze::Explanations;
-use punctual_bundle::Bundle;
 use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
+use punctual_bundle::{Bundle, RanUnder};
 use punctual_core::Nanos;
 use punctual_report::export::{self, ExportError};
 use punctual_report::sentence::advice::Rules;
@@ -245,15 +245,12 @@ fn write_perfetto(
     explanations: &Explanations,
     path: &Path,
 ) -> Result<(), Failure> {
-    let environment: Option<serde_json::Value> = bundle.document("environment").unwrap_or_default();
-    let release =
-        environment.as_ref().and_then(|document| document["kernel"]["release"]["known"].as_str());
+    let environment = RanUnder::of(bundle);
     output::stream_to(Some(path), |out| {
-        export::export_explained(explanations, bundle.timebase(), release, out).map_err(|error| {
-            match error {
+        export::export_explained(explanations, bundle.timebase(), environment.release(), out)
+            .map_err(|error| match error {
                 ExportError::Write(error) => error.into(),
                 other => Failure::failed(other),
-            }
-        })
+            })
     })
 }

@@ -6,7 +6,7 @@ mod tables;
 use super::bundle::open_checked;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
-use punctual_bundle::Bundle;
+use punctual_bundle::{Bundle, RanUnder};
 use punctual_report::export::{self, ExportError, Format, KcidbOptions, RecordingInput};
 use punctual_session::messages::shown;
 use std::io::{self, IsTerminal};
@@ -120,13 +120,11 @@ fn write_recording(bundle: &Bundle, format: Format, output: Option<&Path>) -> Re
     let Some(opened) = punctual_session::recorded::open(bundle) else {
         return export::export(bundle, format, &mut io::sink()).map_err(Failure::failed);
     };
-    let environment: Option<serde_json::Value> = bundle.document("environment").unwrap_or_default();
-    let release =
-        environment.as_ref().and_then(|document| document["kernel"]["release"]["known"].as_str());
+    let environment = RanUnder::of(bundle);
     let input = RecordingInput {
         recorded: &opened.recorded,
         names: opened.names(),
-        release,
+        release: environment.release(),
         timebase: bundle.timebase(),
     };
     output::stream_to(output, |out| {

@@ -7,7 +7,6 @@ mod settings;
 
 pub use common::{Calibration, Common};
 pub use cyclictest::Cyclictest;
-pub use destinations::{can_write_pages, check_report};
 pub use settings::{in_toml, pair};
 
 use super::answer;
@@ -23,7 +22,6 @@ use punctual_plan::overrides::{self, Override};
 use punctual_plan::text::quoted;
 use punctual_plan::{Plan, SystressFile, SystressFormat, TargetPlan, lab};
 use punctual_report::export::systress::{self, Layout};
-use punctual_report::export::{self, Format};
 use punctual_report::format::plain;
 use punctual_report::{html, terminal};
 use punctual_session::continuing::Continuation;
@@ -105,7 +103,7 @@ fn run_lab(args: &Args) -> Ending {
         )));
     }
     let Common { plan, exact, json, quiet, repeat, .. } = args.common;
-    let (output, junit) = (args.common.output.clone(), args.common.junit.clone());
+    let (output, junit) = (args.common.output.clone(), args.common.beside.junit.clone());
     let repeat = (repeat > 1).then_some(repeat);
     let file = args.file.clone();
     super::lab::run_file(LabFile { file, plan, output, repeat, exact, junit, json, quiet })
@@ -168,12 +166,15 @@ fn run_locally(args: &Common, asked: &Asked, continued: Option<&Path>) -> Ending
     if let Some(continuation) = continuation {
         return end_continued(args, &continuation, finished);
     }
-    let held = match (args.baseline(), &finished.trouble) {
-        (Some(baseline), None) => baseline.hold(&finished.directory).map(|(summary, exit)| {
-            (finished.summary, finished.exit) = (summary, exit);
-        }),
-        _ => Ok(()),
+    let held = match finished.trouble {
+        None => args.beside.hold(&finished.directory),
+        Some(_) => Ok(None),
     };
+    let held = held.map(|held| {
+        if let Some((summary, exit)) = held {
+            (finished.summary, finished.exit) = (summary, exit);
+        }
+    });
     // Whatever cannot be printed, the files are written.
     let shown = show(&mut finished, args.json);
     let written = write_beside(args, &plan, &finished);
@@ -188,8 +189,9 @@ fn run_locally(args: &Common, asked: &Asked, continued: Option<&Path>) -> Ending
 /// Shows the figures of all parts, which also decide how it ends.
 fn end_continued(args: &Common, continuation: &Continuation, finished: FinishedRun) -> Ending {
     let mut exit = continuation.finish()?;
-    if let (Some(baseline), None) = (args.baseline(), &finished.trouble) {
-        exit = Some(baseline.hold(&continuation.bundle)?.1);
+    if finished.trouble.is_none() {
+        let held = args.beside.hold(&continuation.bundle)?;
+        exit = held.map(|(_, exit)| exit).or(exit);
     }
     show_returned(args, &continuation.bundle)?;
     finished.trouble.map_or(Ok(exit.unwrap_or(finished.exit)), Err)
@@ -201,7 +203,7 @@ fn run_elsewhere(target: &TargetPlan, args: &Common, asked: &Asked) -> Ending {
     let options = args.options();
     let remote = RemoteRun::of(target, &options, asked, output::messages(args.quiet))?;
     if !args.plan {
-        destinations::check_beside(args)?;
+        args.beside.check()?;
     }
     let exit = match targets::run(target, &remote)? {
         Returned::Plan { text, exit } => {
@@ -210,10 +212,7 @@ fn run_elsewhere(target: &TargetPlan, args: &Common, asked: &Asked) -> Ending {
         }
         Returned::Bundle(exit) => exit,
     };
-    let exit = match args.baseline() {
-        Some(baseline) => baseline.hold(&remote.output)?.1,
-        None => exit,
-    };
+    let exit = args.beside.hold(&remote.output)?.map_or(exit, |(_, exit)| exit);
     show_returned(args, &remote.output)?;
     if args.exact && !args.json {
         output::print(&super::explain::exactly_of(&remote.output)?)?;
@@ -277,7 +276,7 @@ fn show_returned(args: &Common, directory: &Path) -> Result<(), Failure> {
     let bundle = Bundle::open(directory).map_err(Failure::failed)?;
     let summary = answer::summarize(&bundle);
     let shown = show_bundle(args, &bundle, &summary);
-    let written = write_exports(args, &bundle);
+    let written = args.beside.write(&bundle);
     shown.and(written).and(close(&summary, args))
 }
 
@@ -294,7 +293,7 @@ fn show_bundle(args: &Common, bundle: &Bundle, summary: &Summary) -> Result<(), 
 /// The files that were asked for beside the bundle.
 fn write_beside(args: &Common, plan: &Plan, finished: &FinishedRun) -> Result<(), Failure> {
     let bundle = Bundle::open(&finished.directory).map_err(Failure::failed)?;
-    write_exports(args, &bundle)?;
+    args.beside.write(&bundle)?;
     let threads = systress_threads(plan, &bundle);
     threads.iter().try_for_each(|thread| thread.write(&bundle))?;
     match threads.is_empty() || args.quiet || args.json {
@@ -320,24 +319,6 @@ fn systress_closing(threads: &[SystressThread], bundle: &Bundle) -> String {
         files.collect::<String>(),
         elapsed as f64 / 1e9
     )
-}
-
-fn write_exports(args: &Common, bundle: &Bundle) -> Result<(), Failure> {
-    if let Some(path) = &args.report {
-        super::bundle_page::write(std::slice::from_ref(bundle), path)?;
-    }
-    for (path, format) in [(&args.junit, Format::Junit), (&args.lava, Format::Lava)] {
-        if let Some(path) = path {
-            write_export(bundle, format, path)?;
-        }
-    }
-    Ok(())
-}
-
-fn write_export(bundle: &Bundle, format: Format, path: &Path) -> Result<(), Failure> {
-    let mut bytes = Vec::new();
-    export::export(bundle, format, &mut bytes).map_err(Failure::failed)?;
-    output::write_to(Some(path), &bytes)
 }
 
 /// A thread of which systress would have left a file, in the current directory.

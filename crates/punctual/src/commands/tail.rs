@@ -40,7 +40,7 @@ pub struct Args {
 
 /// Opens the bundle, computes the tail and prints it.
 pub fn run(args: Args) -> Ending {
-    super::run::can_write_pages(args.html.as_deref())?;
+    super::beside::can_write_pages(args.html.as_deref())?;
     let bundle = open(&args.bundle)?;
     // A recording of the whole run is not read for this: it may be as long as the run.
     let explained = if bundle.windows.is_some() {

@@ -232,7 +232,7 @@ pub(super) fn build_id(file: &ElfBytes<'_, AnyEndian>) -> Option<String> {
     let notes = segments.iter().filter(|segment| segment.p_type == elf::abi::PT_NOTE);
     let mut notes = notes.filter_map(|segment| file.segment_data_as_notes(&segment).ok()).flatten();
     notes.find_map(|note| match note {
-        Note::GnuBuildId(id) => Some(id.0.iter().map(|byte| format!("{byte:02x}")).collect()),
+        Note::GnuBuildId(id) => Some(punctual_core::hex(id.0)),
         _ => None,
     })
 }

@@ -5,7 +5,7 @@
 //! negative latencies count as 0.
 
 use super::{full_name, micros};
-use punctual_bundle::{Bundle, Series};
+use punctual_bundle::{Bundle, RanUnder, Series};
 use punctual_core::{Nanos, Sample};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -110,16 +110,13 @@ fn thread(phase: &str, series: &Series, fine: bool) -> Thread {
 
 /// The environment fields of cyclictest, if known.
 fn sysinfo(bundle: &Bundle) -> BTreeMap<&'static str, Value> {
-    let environment: Option<Value> = bundle.document("environment").ok().flatten();
-    let known =
-        |what: &str| environment.as_ref()?.pointer(&format!("/kernel/{what}/known")).cloned();
-    let real_time =
-        known("preemption").and_then(|p| Some(u8::from(p.get("model")? == "real_time").into()));
+    let environment = RanUnder::of(bundle);
+    let real_time = environment.is_real_time().map(|is| u8::from(is).into());
     let facts = [
         ("sysname", Some("Linux".into())),
-        ("release", known("release")),
-        ("version", known("version")),
-        ("machine", known("architecture")),
+        ("release", environment.release().map(Value::from)),
+        ("version", environment.version().map(Value::from)),
+        ("machine", environment.architecture().map(Value::from)),
         ("realtime", real_time),
     ];
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()

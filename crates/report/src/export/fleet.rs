@@ -14,6 +14,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 use punctual_bundle::explanation::ExplainDocument;
 use punctual_bundle::{Bundle, Manifest, Member};
+use punctual_core::hex;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -92,7 +93,7 @@ pub fn id_of(manifest: &Manifest) -> String {
         sum.update((part.len() as u64).to_le_bytes());
         sum.update(part);
     }
-    sum.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hex(&sum.finalize()[..8])
 }
 
 /// The tables of one partition in the making.
@@ -132,7 +133,7 @@ impl FleetTables {
         }
         self.added.sort();
         let sum = Sha256::digest(self.added.concat());
-        let name: String = sum.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let name = hex(&sum[..8]);
         let mut written = Vec::new();
         for table in self.tables.all() {
             let directory = self.partition.directory(&self.root, table.name());

@@ -6,8 +6,8 @@
 use super::cases::{Case, CaseResult, cases};
 use crate::format::plain;
 use punctual_bundle::summary::{PhaseSummary, SeriesSummary, Summary, VerdictWord};
-use punctual_bundle::{Bundle, Timebase};
-use punctual_core::Requirement;
+use punctual_bundle::{Bundle, RanUnder, Timebase};
+use punctual_core::{Requirement, hex};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
@@ -49,8 +49,8 @@ fn is_origin(text: &str) -> bool {
 /// The whole submission.
 pub fn write(bundle: &Bundle, options: &KcidbOptions, out: &mut dyn Write) -> io::Result<()> {
     let summary = punctual_analyze::summarize(bundle);
-    let environment: Value = bundle.document("environment").ok().flatten().unwrap_or_default();
-    let kernel = Kernel::of(&environment);
+    let environment = RanUnder::of(bundle);
+    let kernel = Kernel(&environment);
     let origin = options.origin();
     let mut document = json!({ "version": { "major": 5, "minor": 0 } });
     let build = options.build.clone().unwrap_or_else(|| {
@@ -83,32 +83,20 @@ fn digest(parts: &[&str]) -> String {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize()[..16])
 }
 
 /// What is known of the kernel: its source is not.
-struct Kernel<'a> {
-    release: Option<&'a str>,
-    version: Option<&'a str>,
-    architecture: Option<&'a str>,
-}
+struct Kernel<'a>(&'a RanUnder);
 
-impl<'a> Kernel<'a> {
-    fn of(environment: &'a Value) -> Kernel<'a> {
-        let known = |key: &str| environment["kernel"][key]["known"].as_str();
-        Kernel {
-            release: known("release"),
-            version: known("version"),
-            architecture: known("architecture"),
-        }
-    }
-
+impl Kernel<'_> {
     fn digest(&self) -> String {
-        digest(&[self.release, self.version, self.architecture].map(Option::unwrap_or_default))
+        let of = self.0;
+        digest(&[of.release(), of.version(), of.architecture()].map(Option::unwrap_or_default))
     }
 
     fn checkout(&self, id: &str, origin: &str) -> Value {
-        let comment = match self.release {
+        let comment = match self.0.release() {
             Some(release) => format!("the source of kernel {}, which is not known", plain(release)),
             None => "the source of a kernel that is not known".to_owned(),
         };
@@ -120,10 +108,10 @@ impl<'a> Kernel<'a> {
         let is_word = |text: &&str| {
             text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
         };
-        if let Some(architecture) = self.architecture.filter(is_word) {
+        if let Some(architecture) = self.0.architecture().filter(is_word) {
             build["architecture"] = json!(architecture);
         }
-        let both = [self.release, self.version];
+        let both = [self.0.release(), self.0.version()];
         let words: Vec<String> = both.into_iter().flatten().map(plain).collect();
         if !words.is_empty() {
             build["comment"] = json!(format!("as it ran: {}", words.join(" ")));
@@ -132,8 +120,8 @@ impl<'a> Kernel<'a> {
     }
 }
 
-fn environment_of(environment: &Value, summary: &Summary) -> Value {
-    let model = environment["machine"]["cpu_model"]["known"].as_str();
+fn environment_of(environment: &RanUnder, summary: &Summary) -> Value {
+    let model = environment.cpu_model();
     let target = summary.target.as_ref().map(|target| format!("{} {}", target.kind, target.name));
     let parts: Vec<String> =
         model.into_iter().map(plain).chain(target.as_deref().map(plain)).collect();

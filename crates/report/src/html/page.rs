@@ -326,8 +326,7 @@ mod tests {
             ("uPlot.min.css", UPLOT_STYLE),
             ("LICENSE", UPLOT_LICENSE),
         ] {
-            let sum: String =
-                Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+            let sum = punctual_core::hex(&Sha256::digest(text));
             assert!(readme.contains(&format!("| {file} | {sum} |")), "{file} has the sum {sum}");
         }
     }

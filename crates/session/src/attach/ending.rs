@@ -10,7 +10,7 @@ use crate::exit::Failure;
 use crate::metrics::MetricsFile;
 use punctual_analyze::PhaseView;
 use punctual_bundle::summary::Summary;
-use punctual_bundle::{Outcome, PhaseMeta};
+use punctual_bundle::{CommandEnd, Outcome, PhaseMeta};
 
 /// The result.
 pub struct Finished {
@@ -26,11 +26,19 @@ pub struct Finished {
     pub none: Option<String>,
     /// What could not be written at the very end.
     pub trouble: Option<Failure>,
+    command: Option<CommandEnd>,
     phase: PhaseMeta,
     cycles: Cycles,
 }
 
 impl Finished {
+    /// The figures are those of a bundle that was held against a baseline: the verdict and the
+    /// code follow.
+    pub fn held(&mut self, summary: Summary) {
+        self.code = summary.verdict.exit_code(self.command);
+        self.summary = summary;
+    }
+
     /// What the figures are of, as the analysis takes it.
     pub fn view(&self) -> PhaseView<'_> {
         view(&self.phase, &self.cycles)
@@ -70,5 +78,5 @@ pub fn end(mut attachment: Attachment, outcome: Outcome) -> Finished {
     let described = cycles.threads().filter_map(Thread::describe);
     let described =
         described.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
-    Finished { summary, described, cost, code, none, trouble, phase, cycles }
+    Finished { summary, described, cost, code, none, trouble, command, phase, cycles }
 }

@@ -3,7 +3,7 @@
 use super::space::{Input, Space};
 use super::spec::Spec;
 use crate::exit::Failure;
-use punctual_core::Nanos;
+use punctual_core::{Nanos, hex};
 use sha2::{Digest, Sha256};
 use toml::{Table, Value};
 
@@ -15,7 +15,7 @@ pub fn of(
     input: &Input,
 ) -> Result<(String, String), Failure> {
     let text = text(spec, kernel, space, input)?;
-    let sum = crate::labs::directory::hex(&Sha256::digest(&text)[..4]);
+    let sum = hex(&Sha256::digest(&text)[..4]);
     let loads: Vec<&str> =
         input.parts.iter().map(|part| space.loads[part.load].name.as_str()).collect();
     let safe = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };

@@ -1,7 +1,7 @@
 //! The results of a lab: the document of its directory.
 
 use super::attempt::{Done, Ran, outcome};
-use super::directory::{Directory, hex};
+use super::directory::Directory;
 use super::jobs::{Job, Planned};
 use super::worst;
 use crate::exit::Failure;
@@ -14,7 +14,7 @@ use punctual_bundle::lab::{
     PublishedDocument, PublishedRow, RunDocument, SCHEMA, SeedDocument,
 };
 use punctual_bundle::summary::VerdictWord;
-use punctual_core::Nanos;
+use punctual_core::{Nanos, hex};
 use punctual_plan::lab::{Lab, Published};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;

@@ -21,7 +21,7 @@ use super::run_name::RunName;
 use crate::exit::Failure;
 use crate::machine;
 use punctual_bundle::{Bundle, Completeness, Member, Outcome, Pinned, lab};
-use punctual_core::Nanos;
+use punctual_core::{Nanos, hex};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -366,9 +366,4 @@ impl Write for Summing<'_> {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// In lower-case hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -6,7 +6,7 @@
 //! one that was killed finds its tasks in the queue by their name and waits for them.
 
 use super::attempt::{Done, Ran, nanos, outcome};
-use super::directory::{Directory, hex};
+use super::directory::Directory;
 use super::jobs::{Job, Planned};
 use super::lane::Lane;
 use super::progress::Progress;
@@ -14,7 +14,7 @@ use super::run_name::RunName;
 use crate::exit::Failure;
 use crate::interrupts::Interrupts;
 use crate::messages::Listener;
-use punctual_core::Nanos;
+use punctual_core::{Nanos, hex};
 use punctual_report::format::{counted, plain};
 use sha2::{Digest, Sha256};
 use std::fs::{self, Permissions};

@@ -3,9 +3,9 @@
 use super::directory::{Directory, found};
 use super::persistent::{Reader, files};
 use crate::exit::Failure;
-use crate::labs::directory::hex;
 use crate::messages::shown;
 use punctual_bundle::Member;
+use punctual_core::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs;

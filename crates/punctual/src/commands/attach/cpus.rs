@@ -1,8 +1,9 @@
 //! `punctual attach --cpus`: who disturbs a CPU.
 
+use crate::commands::answer;
+use crate::commands::beside::Beside;
 use crate::commands::bundle::show_options;
 use crate::commands::run::close_log;
-use crate::commands::{answer, bundle_page};
 use crate::exit::{Exit, Failure};
 use crate::{live, output};
 use punctual_bundle::Bundle;
@@ -21,8 +22,8 @@ pub struct Request<'a> {
     pub requirements: &'a [String],
     pub json: bool,
     pub quiet: bool,
-    /// The page.
-    pub report: Option<&'a Path>,
+    /// What is written beside the bundle.
+    pub beside: &'a Beside,
     pub backend: Backend,
 }
 
@@ -40,10 +41,20 @@ pub fn run(request: &Request<'_>, directory: &Path) -> Result<Exit, Failure> {
     let outcome = attachment.measure(&interrupts, &mut *watcher);
     drop(watcher);
     let mut measured = attachment.end(outcome);
+    if measured.trouble.is_none() {
+        match request.beside.hold(directory) {
+            Ok(held) => held.into_iter().for_each(|(summary, exit)| {
+                (measured.summary, measured.exit) = (summary, exit);
+            }),
+            Err(why) => measured.trouble = Some(why),
+        }
+    }
     let bundle = Bundle::open(directory).ok();
     if let Some(bundle) = &bundle {
         answer::add(bundle, &mut measured.summary);
     }
+    // Whatever cannot be printed, the files are written.
+    let written = bundle.as_ref().map_or(Ok(()), |bundle| request.beside.write(bundle));
     if request.json {
         output::print_json(&measured.summary)?;
     } else {
@@ -55,9 +66,7 @@ pub fn run(request: &Request<'_>, directory: &Path) -> Result<Exit, Failure> {
         output::print(&format!("\nbundle  {name}\nreport  punctual report {name}\n"))?;
         close_log(&measured.summary, request.quiet)?;
     }
-    if let (Some(bundle), Some(path)) = (&bundle, request.report) {
-        bundle_page::write(std::slice::from_ref(bundle), path)?;
-    }
+    written?;
     match measured.trouble {
         Some(trouble) => Err(trouble),
         None => Ok(measured.exit),

@@ -1,7 +1,7 @@
 //! The options of `run`, `measure` and `demo`.
 
+use crate::commands::beside::Beside;
 use punctual_core::Nanos;
-use punctual_session::baseline::Baseline;
 use punctual_session::options::{RunOptions, SshOptions};
 use std::path::PathBuf;
 
@@ -21,26 +21,12 @@ pub struct Common {
     /// tables
     #[arg(long)]
     pub json: bool,
-    /// Also write the HTML report to this file
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
-    /// Also write the verdicts as JUnit XML to this file
-    #[arg(long, value_name = "FILE")]
-    pub junit: Option<PathBuf>,
-    /// Also write the verdicts as LAVA lines to this file
-    #[arg(long, value_name = "FILE")]
-    pub lava: Option<PathBuf>,
+    #[command(flatten)]
+    pub beside: Beside,
     /// Also write the figures as OpenMetrics text every 15 s and at the end, for node_exporter's
     /// textfile collector (FILE ends in .prom there); not with a remote target
     #[arg(long, value_name = "FILE")]
     pub metrics: Option<PathBuf>,
-    /// Hold the run against earlier ones of the same experiment, machine and kernel, which this
-    /// directory keeps: worse than they were is not met (docs/trend.md)
-    #[arg(long, value_name = "DIR")]
-    pub baseline: Option<PathBuf>,
-    /// What is tried, by its commit, for the records of --baseline [default: as the CI names it]
-    #[arg(long, value_name = "ID", requires = "baseline")]
-    pub commit: Option<String>,
     /// End the run if a latency exceeds this (overrides stop_above of the file)
     #[arg(long, value_name = "DURATION")]
     stop_above: Option<Nanos>,
@@ -137,12 +123,6 @@ impl SshArgs {
 }
 
 impl Common {
-    /// What the run is held against.
-    pub fn baseline(&self) -> Option<Baseline> {
-        let directory = self.baseline.clone()?;
-        Some(Baseline { directory, commit: self.commit.clone() })
-    }
-
     /// What the run itself is asked for; the rest is done with what it leaves.
     pub fn options(&self) -> RunOptions {
         RunOptions {

@@ -5,7 +5,7 @@ use super::FleetRun;
 use super::table::{Columns, Kind, Table, Value};
 use punctual_bundle::explanation::{ExplainedPart, ExplainedSample};
 use punctual_bundle::summary::{SeriesSummary, Summary};
-use punctual_bundle::{Outcome, Series};
+use punctual_bundle::{Outcome, RanUnder, Series};
 use punctual_core::MainPart;
 use std::collections::BTreeMap;
 
@@ -80,13 +80,11 @@ impl Tables {
     pub fn add(&mut self, id: &str, run: &FleetRun<'_>) {
         let bundle = run.bundle;
         let summary = punctual_analyze::summarize(bundle);
-        let environment: serde_json::Value =
-            bundle.document("environment").ok().flatten().unwrap_or_default();
-        let known = |part: &str, key: &str| environment[part][key]["known"].as_str();
+        let environment = RanUnder::of(bundle);
         let of_run: Vec<Value> = vec![
             id.into(),
             summary.experiment.as_str().into(),
-            known("kernel", "release").into(),
+            environment.release().into(),
             bundle.timebase().word().unwrap_or("own").into(),
         ];
         let target = summary.target.as_ref().map_or("host", |target| target.kind.as_str());
@@ -97,8 +95,8 @@ impl Tables {
             summary.ending.as_ref().map(|ending| i64::from(ending.exit_code)).into(),
             summary.verdict.word.map(|verdict| verdict.word()).into(),
             target.into(),
-            known("kernel", "architecture").into(),
-            known("machine", "cpu_model").into(),
+            environment.architecture().into(),
+            environment.cpu_model().into(),
             bundle.manifest.punctual.as_str().into(),
             lab.map(|lab| lab.lab).into(),
             lab.map(|lab| lab.cell).into(),

@@ -1,0 +1,88 @@
+//! The kernel and the machine of a run, as its environment names them.
+
+use crate::reader::Bundle;
+use punctual_core::Fact;
+use serde::Deserialize;
+
+/// What `environment.json` says of kernel and machine, as far as readers of bundles need it; all
+/// texts are untrusted. What is missing is not asked; an environment of another form says nothing.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RanUnder {
+    kernel: KernelFacts,
+    machine: MachineFacts,
+}
+
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(default)]
+struct KernelFacts {
+    release: Fact<String>,
+    version: Fact<String>,
+    architecture: Fact<String>,
+    preemption: Fact<PreemptionFacts>,
+}
+
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(default)]
+struct PreemptionFacts {
+    model: String,
+}
+
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(default)]
+struct MachineFacts {
+    cpu_model: Fact<String>,
+}
+
+impl RanUnder {
+    /// That of a bundle; nothing where it has no readable environment.
+    pub fn of(bundle: &Bundle) -> RanUnder {
+        bundle.document("environment").ok().flatten().unwrap_or_default()
+    }
+
+    /// As `uname -r` prints it.
+    pub fn release(&self) -> Option<&str> {
+        text(&self.kernel.release)
+    }
+
+    /// As `uname -v` prints it: the build.
+    pub fn version(&self) -> Option<&str> {
+        text(&self.kernel.version)
+    }
+
+    /// As `uname -m` prints it.
+    pub fn architecture(&self) -> Option<&str> {
+        text(&self.kernel.architecture)
+    }
+
+    /// Whether it was a PREEMPT_RT kernel.
+    pub fn is_real_time(&self) -> Option<bool> {
+        self.kernel.preemption.known().map(|of| of.model == "real_time")
+    }
+
+    /// The model of its processor.
+    pub fn cpu_model(&self) -> Option<&str> {
+        text(&self.machine.cpu_model)
+    }
+}
+
+fn text(fact: &Fact<String>) -> Option<&str> {
+    fact.known().map(String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_not_known() {
+        let read = |text: &str| serde_json::from_str::<RanUnder>(text).unwrap();
+        let text = r#"{"kernel":{"release":{"known":"6.1.0"},"version":{"unavailable":"why"},
+            "preemption":{"known":{"model":"real_time","source":"x"}}},"settings":{}}"#;
+        let read_whole = read(text);
+        assert_eq!((read_whole.release(), read_whole.version()), (Some("6.1.0"), None));
+        assert_eq!((read_whole.is_real_time(), read_whole.cpu_model()), (Some(true), None));
+        assert_eq!(read("{}"), RanUnder::default());
+        assert_eq!(RanUnder::default().is_real_time(), None);
+    }
+}

@@ -1,0 +1,134 @@
+//! What a measurement leaves beside its bundle: the page, the verdicts for other programs, and its
+//! record among those of earlier runs.
+
+use super::bundle_page;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use punctual_bundle::Bundle;
+use punctual_bundle::summary::Summary;
+use punctual_report::export::{self, Format};
+use punctual_report::html;
+use punctual_session::baseline::Baseline;
+use punctual_session::messages::shown;
+use std::fs::OpenOptions;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The files, and the baseline.
+#[derive(clap::Args)]
+pub struct Beside {
+    /// Also write the HTML report to this file
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Also write the verdicts as JUnit XML to this file
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Also write the verdicts as LAVA lines to this file
+    #[arg(long, value_name = "FILE")]
+    lava: Option<PathBuf>,
+    /// Hold the figures against earlier ones of the same experiment or program, machine and kernel,
+    /// which this directory keeps: worse than they were is not met (docs/trend.md)
+    #[arg(long, value_name = "DIR")]
+    baseline: Option<PathBuf>,
+    /// What is tried, by its commit, for the records of --baseline [default: as the CI names it]
+    #[arg(long, value_name = "ID", requires = "baseline")]
+    commit: Option<String>,
+}
+
+impl Beside {
+    /// Before anything is measured: whether all of it can be written.
+    ///
+    /// # Errors
+    /// Which cannot, and why.
+    pub fn check(&self) -> Result<(), Failure> {
+        check_report(self.report.as_deref())?;
+        self.baseline().map_or(Ok(()), |baseline| baseline.check())?;
+        for (option, path) in [("--junit", &self.junit), ("--lava", &self.lava)] {
+            if let Some(path) = path {
+                refuse(path, option)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the files about a bundle.
+    ///
+    /// # Errors
+    /// One cannot be made or written.
+    pub fn write(&self, bundle: &Bundle) -> Result<(), Failure> {
+        if let Some(path) = &self.report {
+            bundle_page::write(std::slice::from_ref(bundle), path)?;
+        }
+        for (path, format) in [(&self.junit, Format::Junit), (&self.lava, Format::Lava)] {
+            if let Some(path) = path {
+                let mut bytes = Vec::new();
+                export::export(bundle, format, &mut bytes).map_err(Failure::failed)?;
+                output::write_to(Some(path), &bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Holds the bundle of a measurement that has ended against the baseline: the figures and the
+    /// exit code as they are then. `None` where there is none.
+    ///
+    /// # Errors
+    /// The bundle or the records cannot be read or written.
+    pub fn hold(&self, bundle: &Path) -> Result<Option<(Summary, Exit)>, Failure> {
+        self.baseline().map(|baseline| baseline.hold(bundle)).transpose()
+    }
+
+    fn baseline(&self) -> Option<Baseline> {
+        let directory = self.baseline.clone()?;
+        Some(Baseline { directory, commit: self.commit.clone() })
+    }
+}
+
+/// The page alone.
+pub fn check_report(file: Option<&Path>) -> Result<(), Failure> {
+    can_write_pages(file)?;
+    file.map_or(Ok(()), |path| refuse(path, "--report"))
+}
+
+/// Refuses a page where this build makes none.
+pub fn can_write_pages(file: Option<&Path>) -> Result<(), Failure> {
+    match file {
+        Some(_) if !html::BUILT => Err(Failure::refused(html::WITHOUT_PAGES)),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a file that cannot be written.
+///
+/// # Errors
+/// Why not.
+pub fn refuse(path: &Path, what: &str) -> Result<(), Failure> {
+    writable(path)
+        .map_err(|why| Failure::refused(format!("cannot write {} ({what}): {why}", shown(path))))
+}
+
+/// Leaves everything as it is: a file that is there is opened but not emptied, one that is not
+/// there is not made.
+fn writable(path: &Path) -> io::Result<()> {
+    match path.metadata() {
+        Ok(meta) if meta.is_file() || meta.is_dir() => {
+            OpenOptions::new().append(true).open(path).map(drop)
+        }
+        // A device or a pipe: opening it may wait for a reader.
+        Ok(_) => Ok(()),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => {
+            let parent = path
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty())
+                .unwrap_or(Path::new("."));
+            match parent.metadata()?.is_dir() {
+                true => Ok(rustix::fs::access(
+                    parent,
+                    rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK,
+                )?),
+                false => Err(io::ErrorKind::NotADirectory.into()),
+            }
+        }
+        Err(why) => Err(why),
+    }
+}
