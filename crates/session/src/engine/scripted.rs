@@ -203,6 +203,16 @@ pub fn run(
     change: impl FnOnce(&mut Scripted<'_>),
 ) -> Became {
     let writer = BundleWriter::create(directory, "scripted", "run").expect("a bundle");
+    run_in(writer, script, interrupted, change)
+}
+
+/// The same in a bundle that was begun.
+pub fn run_in(
+    writer: BundleWriter,
+    script: Vec<(usize, Happens)>,
+    interrupted: Option<usize>,
+    change: impl FnOnce(&mut Scripted<'_>),
+) -> Became {
     let clock = SimulatedClock::new();
     let began = clock.now();
     let rounds = || ((clock.now() - began).ns() / TICK.ns()) as usize;

@@ -2,13 +2,15 @@
 //! bundle comes to the same.
 
 use super::CHECKPOINT;
-use super::scripted::{Became, Happens, SAMPLES, TICK, read, run};
+use super::scripted::{Became, Happens, SAMPLES, TICK, read, run, run_in};
 use punctual_bundle::summary::VerdictWord;
-use punctual_bundle::{Exit, Outcome};
+use punctual_bundle::{BundleWriter, Exit, Outcome};
 use punctual_core::Nanos;
+use std::path::Path;
+use std::process::Command;
 
 /// The script is run in a directory that is gone afterwards.
-fn in_bundle<T>(what: impl FnOnce(&std::path::Path) -> T) -> T {
+fn in_bundle<T>(what: impl FnOnce(&Path) -> T) -> T {
     let place = tempfile::tempdir().expect("a directory");
     what(&place.path().join("bundle"))
 }
@@ -179,6 +181,56 @@ fn what_cannot_be_written_from_any_round_on_is_a_failure_and_never_met() {
             assert_eq!(verdict.exit(), Exit::Failed, "round {round}");
         });
     }
+}
+
+/// A file system in memory of so many pages, until it is dropped.
+struct Small<'a>(&'a Path);
+
+impl Small<'_> {
+    fn of(place: &Path, pages: usize) -> Option<Small<'_>> {
+        let options = format!("size={}k", 4 * pages);
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &options, "none"]);
+        mount.arg(place).status().is_ok_and(|status| status.success()).then_some(Small(place))
+    }
+}
+
+impl Drop for Small<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0).status();
+    }
+}
+
+/// On a disk of each size up to that on which all of it has room, so at each write: either it says
+/// that it failed, and what can be read is not *met*; or nothing is missing.
+#[test]
+fn a_disk_that_is_full_at_any_write_is_a_failure_and_never_met() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (mut refused, mut failed) = (0, 0);
+    for pages in 1..200 {
+        let Some(_small) = Small::of(place.path(), pages) else {
+            println!("SKIPPED: mounting a file system in memory needs root");
+            return;
+        };
+        let directory = place.path().join("bundle");
+        let Ok(writer) = BundleWriter::create(&directory, "scripted", "run") else {
+            refused += 1;
+            continue;
+        };
+        let became = run_in(writer, vec![], None, |_| ());
+        let verdict = became.summary.expect("an end").verdict;
+        let of_reader = read(&directory);
+        if verdict.exit() == Exit::Done {
+            assert_eq!(of_reader.verdict.word, Some(VerdictWord::Met), "{pages} pages");
+            assert_eq!(of_reader.phases[0].series[0].count, 20 * SAMPLES, "{pages} pages");
+            assert!(refused > 0 && failed > 3, "{refused} refused, {failed} failed");
+            return;
+        }
+        failed += 1;
+        assert_eq!(verdict.exit(), Exit::Failed, "{pages} pages");
+        assert_ne!(of_reader.verdict.word, Some(VerdictWord::Met), "{pages} pages");
+    }
+    panic!("200 pages do not suffice");
 }
 
 #[test]
