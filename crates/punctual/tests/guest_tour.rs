@@ -203,10 +203,26 @@ fn on_7_2() {
 
 #[test]
 #[ignore = "takes long: for the table of docs/where-it-runs.md"]
-fn on_further_kernels() {
-    for kernel in ["6.1-rt", "6.12", "6.12-rt", "7.2-rt"] {
-        tour(kernel, &[]);
-    }
+fn on_6_1_rt() {
+    tour("6.1-rt", &[]);
+}
+
+#[test]
+#[ignore = "takes long: for the table of docs/where-it-runs.md"]
+fn on_6_12() {
+    tour("6.12", &[]);
+}
+
+#[test]
+#[ignore = "takes long: for the table of docs/where-it-runs.md"]
+fn on_6_12_rt() {
+    tour("6.12-rt", &[]);
+}
+
+#[test]
+#[ignore = "takes long: for the table of docs/where-it-runs.md"]
+fn on_7_2_rt() {
+    tour("7.2-rt", &[]);
 }
 
 #[test]

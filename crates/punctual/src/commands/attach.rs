@@ -135,6 +135,7 @@ pub fn run(args: Args) -> Ending {
             duration: args.duration,
             requirements: &args.require,
             json: args.json,
+            details: args.details,
             quiet: args.quiet,
             beside: &args.beside,
             backend: args.backend,

@@ -9,7 +9,7 @@ use crate::tables::figures::named;
 use crate::tables::{Cell, Column, Table};
 use punctual_analyze::answer::standing;
 use punctual_bundle::Timebase;
-use punctual_bundle::meta::is_latency;
+use punctual_bundle::meta::{ENTRIES_WORKLOAD, is_latency};
 use punctual_bundle::summary::{SeriesSummary, Summary};
 use punctual_core::Finding;
 use std::cmp::Reverse;
@@ -20,6 +20,7 @@ pub const LINES: usize = 35;
 const ROOM: [(usize, usize); 5] = [(6, 4), (6, 2), (4, 1), (2, 0), (0, 0)];
 /// What only the command has, at its end.
 const CYCLES: &str = "and how cycles were recognised, and what that cost (--details)";
+const COST: &str = "and what measuring cost (--details)";
 /// Names are cut at this many columns.
 const NAME: usize = 32;
 
@@ -32,11 +33,13 @@ pub fn brief(summary: &Summary, whole: &str, options: &ShowOptions) -> String {
         let mut out = Page::new(options);
         title::write(&mut out, summary);
         series(&mut out, summary, rows);
+        entries(&mut out, summary, rows);
         write_findings(&mut out, &summary.findings, findings);
         out.gap();
         let left_out = format!("not shown: {} ({whole})", listed(&left_out(summary)));
         out.paragraph("", "  ", Tone::Faint, &left_out);
-        out.paragraph("  ", "  ", Tone::Faint, CYCLES);
+        let only = if is_of_entries(summary) { COST } else { CYCLES };
+        out.paragraph("  ", "  ", Tone::Faint, only);
         text = out.finish();
         if text.lines().count() <= LINES {
             break;
@@ -80,6 +83,22 @@ fn series(out: &mut Page, summary: &Summary, rows: usize) {
     };
     let table = Table::new("latencies", columns).rows(all.iter().map(row));
     table::section(out, &table);
+}
+
+fn is_of_entries(summary: &Summary) -> bool {
+    named(summary).any(|(_, series)| series.workload == ENTRIES_WORKLOAD)
+}
+
+/// Who entered the kernel on a CPU, what took longest first: for that one attaches to CPUs.
+fn entries(out: &mut Page, summary: &Summary, rows: usize) {
+    if rows == 0 || !is_of_entries(summary) {
+        return;
+    }
+    let measures = summary.phases.iter().flat_map(|phase| &phase.measures);
+    for table in measures.filter_map(|measure| measure.notes.tables.first()) {
+        let rows = table.rows.iter().take(rows).cloned().collect();
+        super::notes::rows(out, &punctual_core::Table { rows, ..table.clone() });
+    }
 }
 
 /// A line each, the weightiest first.

@@ -75,7 +75,8 @@ fn figure(out: &mut Page, one: &Figure) {
     out.paragraph("  ", "    ", Tone::Plain, &format::plain(&text));
 }
 
-fn rows(out: &mut Page, one: &Table) {
+/// A table of a measure.
+pub fn rows(out: &mut Page, one: &Table) {
     let own = tables::own(one.title.clone(), one);
     let title = table::title(out, &own);
     out.gap();

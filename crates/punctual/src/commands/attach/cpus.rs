@@ -21,6 +21,8 @@ pub struct Request<'a> {
     pub duration: Option<Nanos>,
     pub requirements: &'a [String],
     pub json: bool,
+    /// Every table is wanted.
+    pub details: bool,
     pub quiet: bool,
     /// What is written beside the bundle.
     pub beside: &'a Beside,
@@ -58,8 +60,16 @@ pub fn run(request: &Request<'_>, directory: &Path) -> Result<Exit, Failure> {
     if request.json {
         output::print_json(&measured.summary)?;
     } else {
-        output::print(&terminal::show(&measured.summary, &[measured.view()], &show_options()))?;
-        if let Some(cost) = &measured.cost {
+        let options = show_options();
+        let text = match request.details {
+            true => terminal::show(&measured.summary, &[measured.view()], &options),
+            false => {
+                let whole = format!("--details, or punctual show {}", shown(directory));
+                terminal::brief(&measured.summary, &whole, &options)
+            }
+        };
+        output::print(&text)?;
+        if let Some(cost) = measured.cost.as_ref().filter(|_| request.details) {
             output::print(&format!("\n{cost}\n"))?;
         }
         let name = shown(directory);
