@@ -408,9 +408,13 @@ PROGRAM(cpu_nmi)
 	struct cpu *cpu = cpu_here();
 	struct frame frame = { .kind = WIRE_ENTRY_NMI, .what = ctx[0] };
 	u64 now = bpf_ktime_get_ns(), took = ctx[1];
+	struct frame *around;
 
 	if (!cpu)
 		return 0;
+	around = innermost(cpu);
+	if (around)
+		around->inner += took;
 	frame.over = (u32)bpf_get_current_pid_tgid();
 	frame.flags = cpu->victim ? WIRE_ENTRY_AWAY : 0;
 	frame.origin.stack = -1;

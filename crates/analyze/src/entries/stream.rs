@@ -133,7 +133,10 @@ impl EntryStream {
                 let raised = cpu.raised.get_mut(usize::from(vector)).and_then(Option::take);
                 cpu.open(event, Level::Soft, Served::Softirq(vector.into()), raised);
             }
-            EventKind::SoftirqExit { .. } => self.close(event, Level::Soft, out),
+            EventKind::SoftirqExit { .. } => {
+                self.cpu(event).interrupts_ended();
+                self.close(event, Level::Soft, out);
+            }
             EventKind::Waking { task, .. } => {
                 let origin = self.origin(event);
                 self.waking.insert(task.0, origin);
@@ -258,12 +261,7 @@ impl EntryStream {
         if cpu.is_chosen {
             out.emit(event, &frame, Piece { begin: frame.begin, own, further: false, dependency });
         }
-        let around = match level {
-            Level::Hard if cpu.frames[Level::Soft as usize].is_some() => Some(Level::Soft),
-            Level::Hard | Level::Soft => Some(Level::Task),
-            Level::Task => None,
-        };
-        if let Some(around) = around.and_then(|level| cpu.frames[level as usize].as_mut()) {
+        if let Some(around) = cpu.around(level) {
             around.inner += took;
         }
     }
@@ -419,6 +417,9 @@ impl EntryStream {
                 let cpu = self.cpu(event);
                 let begin = MonotonicNs(event.at.0.saturating_sub(took.ns()));
                 let away = cpu.victim != 0;
+                if let Some(level) = cpu.innermost() {
+                    cpu.frames[level as usize].iter_mut().for_each(|frame| frame.inner += took);
+                }
                 let frame = Frame { away, ..Frame::new(event, begin, Served::Nmi(handler), None) };
                 if cpu.is_chosen {
                     out.emit(

@@ -142,6 +142,25 @@ impl Cpu {
         hard.or(self.frames[Level::Soft as usize].as_ref())
     }
 
+    /// The frame around an open one of this level.
+    pub(super) fn around(&mut self, level: Level) -> Option<&mut Frame> {
+        let [task, soft, _] = &mut self.frames;
+        match level {
+            Level::Hard if soft.is_some() => soft.as_mut(),
+            Level::Hard | Level::Soft => task.as_mut(),
+            Level::Task => None,
+        }
+    }
+
+    /// The end of what runs there was not seen: no entry is made of it. What came in between has
+    /// entries of its own.
+    fn forget(&mut self, level: Level) {
+        let Some(frame) = self.frames[level as usize].take() else { return };
+        if let Some(around) = self.around(level) {
+            around.inner += frame.inner;
+        }
+    }
+
     pub(super) fn open(
         &mut self,
         event: &Event,
@@ -149,6 +168,7 @@ impl Cpu {
         served: Served,
         origin: Option<Origin>,
     ) {
+        self.forget(level);
         let mut frame = Frame::new(event, event.at, served, origin);
         frame.nested = level == Level::Hard && self.frames[Level::Soft as usize].is_some();
         frame.away = self.victim != 0;
@@ -181,11 +201,11 @@ impl Cpu {
         ends
     }
 
-    /// Softirqs, switches and system calls do not begin within an interrupt: where its end was not
-    /// seen it has ended.
+    /// Softirqs, switches and system calls neither begin nor end within an interrupt: where its end
+    /// was not seen it has ended.
     pub(super) fn interrupts_ended(&mut self) {
         self.depth = 0;
-        self.frames[Level::Hard as usize] = None;
+        self.forget(Level::Hard);
     }
 
     /// A function is run for somebody. The first one names the entry; each later one has an entry
