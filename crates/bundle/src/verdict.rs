@@ -349,6 +349,17 @@ mod tests {
     }
 
     #[test]
+    fn of_two_verdicts_on_one_thing_the_graver_stands() {
+        let (graver, weaker) = (requirement("p/u", NotMet), requirement("p/u", Undecided));
+        for (stored, now) in [(&graver, &weaker), (&weaker, &graver)] {
+            let stored = Verdict::of(vec![stored.clone()], true);
+            let both = Verdict::of(vec![now.clone()], true).after(&stored);
+            assert_eq!(both.reasons, std::slice::from_ref(&graver));
+            assert_eq!((both.word, both.exit()), (Some(NotMet), Exit::NotMet));
+        }
+    }
+
+    #[test]
     fn many_reasons_are_counted_and_the_gravest_kept() {
         let mut reasons: Vec<Reason> =
             (0..300).map(|k| requirement(&k.to_string(), Undecided)).collect();

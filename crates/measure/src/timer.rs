@@ -4,6 +4,8 @@ pub mod cost;
 pub mod deadline;
 mod nanosleep;
 mod posix;
+#[cfg(test)]
+mod scripted;
 mod timerfd;
 
 use crate::ring::Producer;
@@ -175,13 +177,5 @@ mod tests {
         let stop = Stop::default();
         run(&plan, &mut producer, &stop).unwrap();
         assert_eq!((stop.tripped_by(), consumer.drain(|_| ())), (Some(7), 1));
-    }
-
-    #[test]
-    fn missed_periods_are_those_whose_expiry_has_passed() {
-        assert_eq!(missed_periods(0, 999, 1000), 0);
-        assert_eq!(missed_periods(0, 1000, 1000), 1);
-        assert_eq!(missed_periods(0, 3500, 1000), 3);
-        assert_eq!(missed_periods(1000, 0, 1000), 0);
     }
 }

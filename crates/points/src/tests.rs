@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use punctual_core::event::{Event, EventKind};
 use punctual_testpoint::counter::Pair;
 use punctual_testpoint::layout::*;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::mem::offset_of;
 
@@ -109,7 +109,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(memory: &Memory) -> Reader {
+    fn new(memory: &impl Access) -> Reader {
         let clock = Clock::of(Pair { ticks: 0, monotonic: 10, error: 0 });
         Reader {
             process: Process::open(memory).unwrap(),
@@ -117,7 +117,10 @@ impl Reader {
             values: Vec::new(),
         }
     }
-    fn read(&mut self, memory: &Memory, torn: Torn, claim: bool) -> bool {
+    fn read(&mut self, memory: &impl Access, torn: Torn, claim: bool) -> bool {
+        self.read_from(memory, torn, claim, Begin::First)
+    }
+    fn read_from(&mut self, memory: &impl Access, torn: Torn, claim: bool, begin: Begin) -> bool {
         let look = self.process.look(memory).unwrap();
         let values = &mut self.values;
         let mut sink = |_: usize, events: &[Event]| {
@@ -126,14 +129,60 @@ impl Reader {
                 _ => unreachable!("only points"),
             }));
         };
-        self.process.drain(
-            memory,
-            &look,
-            How { torn, claim, begin: Begin::First },
-            &mut self.all,
-            &mut sink,
-        )
+        self.process.drain(memory, &look, How { torn, claim, begin }, &mut self.all, &mut sink)
     }
+}
+
+/// A writer that goes on while its slots are read: so many points, once.
+struct Overtaking {
+    memory: Memory,
+    more: Cell<u64>,
+}
+
+impl Access for Overtaking {
+    fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        if at >= RINGS_AT + SLOTS_AT && !bytes.is_empty() {
+            let first = self.memory.get_ring(offset_of!(Ring, head));
+            (0..self.more.take()).for_each(|k| assert!(self.memory.pass(first + k, 4)));
+        }
+        self.memory.read(at, bytes)
+    }
+    fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.memory.write(at, bytes)
+    }
+}
+
+#[test]
+fn what_is_overwritten_while_it_is_read_is_counted_as_that() {
+    for more in [0, 1, 100, SLOTS] {
+        let overtaking = Overtaking { memory: Memory::new(true), more: Cell::new(more) };
+        (0..SLOTS).for_each(|value| assert!(overtaking.memory.pass(value, 4)));
+        let mut reader = Reader::new(&overtaking);
+        reader.read(&overtaking, Torn::Wait, false);
+        let left: Vec<i64> = (more as i64..SLOTS as i64).collect();
+        assert_eq!(reader.values, left, "{more} more");
+        let source = &reader.all.sources[0];
+        let counts = (source.recorded, source.overwritten, source.torn);
+        assert_eq!(counts, (SLOTS - more, more, 0));
+        // The next look finds the others.
+        assert!(reader.read(&overtaking, Torn::Wait, false));
+        assert_eq!(reader.values.len() as u64, SLOTS);
+        assert_eq!(reader.all.sources[0].torn, 0);
+    }
+}
+
+#[test]
+fn what_was_dropped_before_the_reading_began_is_not_its_loss() {
+    let memory = Memory::new(false);
+    let full = SLOTS - MARGIN;
+    let before = (0..full + 30).filter(|value| !memory.pass(*value, 4)).count();
+    assert_eq!(before, 30);
+    let mut reader = Reader::new(&memory);
+    assert!(reader.read_from(&memory, Torn::Wait, true, Begin::Now));
+    let passed = (0..full + 7).filter(|value| memory.pass(*value, 4)).count();
+    assert!(reader.read_from(&memory, Torn::Wait, true, Begin::Now));
+    let source = &reader.all.sources[0];
+    assert_eq!((passed as u64, source.recorded, source.dropped), (full, full, 7));
 }
 
 proptest! {

@@ -18,6 +18,7 @@ mod documents;
 mod explain_causes;
 mod explain_exact;
 mod fleet;
+mod guard;
 mod guest_deadline;
 mod guest_irq;
 mod guest_late_loop;

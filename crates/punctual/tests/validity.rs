@@ -109,16 +109,58 @@ fn what_is_proved_is_met_with_a_load_that_works() {
     }
 }
 
+/// The proof of a load, by the load's name: its outcome and why.
+fn of_load(summary: &serde_json::Value, name: &str) -> (String, String) {
+    let proofs = summary["validity"]["proofs"].as_array().expect("proofs");
+    let is_its = |one: &&serde_json::Value| {
+        let subject = one["subject"].as_str().unwrap_or_default();
+        one["proof"] == "load" && subject.ends_with(&format!("/{name}"))
+    };
+    let proof = proofs.iter().find(is_its).unwrap_or_else(|| panic!("{name}: {proofs:#?}"));
+    let word = |key: &str| proof[key].as_str().unwrap_or_default().to_owned();
+    (word("outcome"), word("why"))
+}
+
 #[test]
-fn a_load_that_idles_is_no_load() {
-    let place = Place::with(&experiment(
-        "duration = \"4s\"",
-        "[[load]]\nname = \"idle\"\ncommand = \"sleep 1000\"\n",
-    ));
-    let ran = start(&place).wait_with_output().unwrap();
-    if is_root("a_load_that_idles_is_no_load") {
-        assert_invalid(&place, &ran, "load", "it idled");
+fn a_load_that_idles_or_dies_is_none_and_one_that_rests_on_purpose_is() {
+    if !is_root("a_load_that_idles_or_dies_is_none") {
+        return;
     }
+    let loads = r#"
+        [[load]]
+        name = "idle"
+        command = "sleep 1000"
+        [[load]]
+        name = "dies"
+        command = "sh -c 'sleep 0.3; exit 1'"
+        on_failure = "ignore"
+        [[load]]
+        name = "waits"
+        command = "sleep 1000"
+        may_rest = true
+        [[load]]
+        name = "leaves"
+        command = "sh -c 'sleep 0.3; exit 1'"
+        on_failure = "ignore"
+        may_rest = true
+        "#;
+    let place = Place::with(&experiment("duration = \"4s\"", loads));
+    let ran = start(&place).wait_with_output().unwrap();
+    assert_invalid(&place, &ran, "load", "it idled");
+    let summary = place.summary();
+    for (name, is, why) in [
+        ("idle", "fails", "it idled"),
+        ("dies", "fails", "it ended with status 1"),
+        ("waits", "holds", "it rested in"),
+        // It must be there all the same.
+        ("leaves", "fails", "it ended with status 1"),
+    ] {
+        let (outcome, found) = of_load(&summary, name);
+        assert!(outcome == is && found.contains(why), "{name}: {outcome} {found}");
+    }
+    let phase = std::fs::read_to_string(place.bundle().join("phases/000/phase.json"));
+    let phase = phase.expect("a phase").replace(": ", ":");
+    assert!(phase.contains("\"may_rest\":true"), "{phase}");
 }
 
 /// One phase violates its requirement as it was asked to be measured; in the other nothing loads.
@@ -147,46 +189,12 @@ fn what_is_invalid_hides_no_violation_and_is_not_hidden_by_it() {
 }
 
 #[test]
-fn a_load_that_rests_on_purpose_is_one() {
-    if !is_root("a_load_that_rests_on_purpose_is_one") {
-        return;
-    }
-    let load = "[[load]]\nname = \"waits\"\ncommand = \"sleep 1000\"\nmay_rest = true\n";
-    let place = Place::with(&experiment("duration = \"4s\"", load));
-    let ran = start(&place).wait_with_output().unwrap();
-    let summary = place.summary();
-    let proofs = summary["validity"]["proofs"].as_array().expect("proofs");
-    let proof = proofs.iter().find(|proof| proof["proof"] == "load").expect("one of the load");
-    let why = proof["why"].as_str().unwrap_or_default();
-    assert!(proof["outcome"] == "holds" && why.contains("it rested in"), "{proof}: {}", text(&ran));
-    let phase = std::fs::read_to_string(place.bundle().join("phases/000/phase.json"));
-    assert!(phase.is_ok_and(
-        |phase| phase.contains("\"may_rest\": true") || phase.contains("\"may_rest\":true")
-    ));
-    // It must be there all the same.
-    let load =
-        load.replace("sleep 1000", "sh -c 'sleep 0.3; exit 1'") + "on_failure = \"ignore\"\n";
-    let place = Place::with(&experiment("duration = \"3s\"", &load));
-    let ran = start(&place).wait_with_output().unwrap();
-    assert_invalid(&place, &ran, "load", "it ended with status 1");
-}
-
-#[test]
-fn a_load_that_died_is_no_load() {
-    if !is_root("a_load_that_died_is_no_load") {
-        return;
-    }
-    let load = "[[load]]\nname = \"dies\"\ncommand = \"sh -c 'sleep 0.3; exit 1'\"\non_failure = \
-                \"ignore\"\n";
-    let place = Place::with(&experiment("duration = \"3s\"", load));
-    let ran = start(&place).wait_with_output().unwrap();
-    assert_invalid(&place, &ran, "load", "it ended with status 1");
-}
-
-#[test]
-fn an_affinity_that_somebody_changes_is_not_the_one_asked_for() {
+fn an_affinity_or_a_policy_that_somebody_changes_is_not_the_one_asked_for() {
     let everywhere = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    if !is_root("an_affinity_that_somebody_changes") || !has_program("taskset", "util-linux") {
+    if !is_root("an_affinity_or_a_policy_that_somebody_changes")
+        || !has_program("taskset", "util-linux")
+        || !has_program("chrt", "util-linux")
+    {
         return;
     }
     if everywhere.trim() == "0" {
@@ -197,23 +205,12 @@ fn an_affinity_that_somebody_changes_is_not_the_one_asked_for() {
     let child = start(&place);
     let tid = measuring(&place);
     command(&["taskset", "--cpu-list", "-p", everywhere.trim(), &tid]);
-    let ran = child.wait_with_output().unwrap();
-    assert_invalid(&place, &ran, "affinity", "it was allowed on CPU");
-}
-
-#[test]
-fn a_policy_that_somebody_changes_is_not_the_one_asked_for() {
-    if !is_root("a_policy_that_somebody_changes") || !has_program("chrt", "util-linux") {
-        return;
-    }
-    let place = Place::with(&experiment("duration = \"5s\"", ""));
-    let child = start(&place);
-    let tid = measuring(&place);
     command(&["chrt", "--fifo", "-p", "7", &tid]);
     std::thread::sleep(std::time::Duration::from_millis(2_000));
     // Back again before the end: a look between shows it.
     command(&["chrt", "--fifo", "-p", "80", &tid]);
     let ran = child.wait_with_output().unwrap();
+    assert_invalid(&place, &ran, "affinity", "it was allowed on CPU");
     assert_invalid(&place, &ran, "scheduling", "it ran as SCHED_FIFO 7");
 }
 

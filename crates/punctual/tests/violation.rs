@@ -5,7 +5,7 @@ use crate::common::{Place, is_root, text};
 fn experiment(require: &str, rest: &str) -> String {
     format!(
         "[[measure]]\nname = \"timer\"\nkind = \"timer\"\ncpus = \"0\"\nthreads = 2\n\
-         policy = \"other\"\nperiod = \"1ms\"\nduration = \"3s\"\nrequire = [\"{require}\"]\n{rest}"
+         policy = \"other\"\nperiod = \"1ms\"\nduration = \"2s\"\nrequire = [\"{require}\"]\n{rest}"
     )
 }
 
@@ -44,7 +44,7 @@ fn the_command_runs_once_while_the_run_goes_on_and_its_exit_status_is_reported()
 
 #[test]
 fn without_a_violation_nothing_runs() {
-    let place = Place::with(&experiment("max < 1000s", "").replace("3s", "1s"));
+    let place = Place::with(&experiment("max < 1000s", "").replace("2s", "1s"));
     let run = ["run", "-q", "experiment.toml", "-o", "bundle", "--on-violation", COMMAND];
     let ran = place.punctual(&run);
     assert!(!place.path().join("ran").exists(), "{}", text(&ran));
@@ -57,7 +57,7 @@ fn without_a_violation_nothing_runs() {
 #[test]
 fn what_the_end_shows_runs_it_too() {
     let file = experiment("count > 1000000", "[experiment]\non_violation = 'touch ran'\n")
-        .replace("3s", "200ms");
+        .replace("2s", "200ms");
     let place = Place::with(&file);
     let ran = place.punctual(&["run", "-q", "experiment.toml", "-o", "bundle"]);
     assert_eq!(ran.status.code(), Some(3), "{}", text(&ran));
@@ -98,7 +98,7 @@ fn attached_programs_have_it_too() {
     }
     let place = Place::with("");
     let command = "echo $PUNCTUAL_SERIES $PUNCTUAL_REQUIREMENT >>ran";
-    let mut attach = vec!["attach", "-q", "-o", "bundle", "--duration", "3s"];
+    let mut attach = vec!["attach", "-q", "-o", "bundle", "--duration", "2s"];
     attach.extend(["--require", "response max < 1ns", "--on-violation", command]);
     attach.extend(["--", "sh", "-c", "while :; do sleep 0.02; done"]);
     let ran = place.punctual(&attach);

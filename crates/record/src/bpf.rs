@@ -8,6 +8,8 @@
 mod buffers;
 mod kprobe;
 mod object;
+#[cfg(test)]
+mod simulated;
 pub(crate) mod sys;
 pub(crate) mod uprobe;
 

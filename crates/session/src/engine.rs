@@ -7,7 +7,7 @@
 //! scripted source and a simulated clock, every way to end takes microseconds.
 
 #[cfg(test)]
-mod scripted;
+pub(crate) mod scripted;
 #[cfg(test)]
 mod tests;
 

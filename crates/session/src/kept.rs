@@ -2,6 +2,9 @@
 //! samples passes them on, one or many at a time; what is kept of them, and what becomes of a file
 //! that cannot be written, is decided here.
 
+#[cfg(test)]
+mod tests;
+
 use punctual_analyze::SeriesView;
 use punctual_bundle::state::State;
 use punctual_bundle::{BundleError, LineKeeper, SeriesAccount, SeriesMeta, SeriesWriter};

@@ -484,7 +484,13 @@ fn a_quota_throttles_until_it_is_seen_to_be_unthrottled() {
 /// An idle CPU whose timer is due at 1 ms and served 9.55 ms later; the thread's sample ends 5 µs
 /// after that.
 fn long_exit(steal: Option<Nanos>, more: &[Event]) -> Explanation {
+    slow_switch(steal, Nanos(20), more)
+}
+
+/// The same; the CPU chooses the thread so long after it served the timer.
+fn slow_switch(steal: Option<Nanos>, switched: Nanos, more: &[Event]) -> Explanation {
     let (due, served) = (1_000_000, 10_550_000);
+    let chosen = served + switched.ns();
     let expiry = EventKind::HrtimerExpireEntry {
         timer: 1,
         now: None,
@@ -497,7 +503,7 @@ fn long_exit(steal: Option<Nanos>, more: &[Event]) -> Explanation {
         event(served, 0, 0, expiry),
     ];
     events.extend(timer(served, 0, 0));
-    events.push(switch(served + 20, 0, (0, LOWER), TaskState::Preempted, (THREAD, OWN)));
+    events.push(switch(chosen, 0, (0, LOWER), TaskState::Preempted, (THREAD, OWN)));
     events.extend(more.iter().copied());
     events.sort_by_key(|event| event.at);
     let gaps = Gaps::of(events.iter().copied());
@@ -505,7 +511,7 @@ fn long_exit(steal: Option<Nanos>, more: &[Event]) -> Explanation {
     let coverage =
         Coverage { steal, idle_latencies, ..Coverage::between(MonotonicNs(0), MonotonicNs(1)) };
     let explanation =
-        explain(interval(due, served + 5_000, Kind::Timer), &events, &coverage, &gaps);
+        explain(interval(due, chosen + 4_980, Kind::Timer), &events, &coverage, &gaps);
     assert!(explanation.adds_up());
     explanation
 }
@@ -546,6 +552,28 @@ fn an_exit_from_idle_far_beyond_the_declared_latency_is_steal_or_has_a_warning()
     ]);
     let proven = long_exit(None, &others);
     assert_eq!((causes(&proven)[0], proven.warnings.clone()), ((Cause::Steal, span), vec![]));
+}
+
+/// What the steal clock counted for one exit is not there for the next.
+#[test]
+fn the_steal_clock_covers_no_more_than_it_counted() {
+    let (first, second) = (9_550_000, 10_000_000);
+    let of = |steal| {
+        let both = slow_switch(Some(Nanos(steal)), Nanos(second), &[]);
+        let is_steal = |least: i64| {
+            let mut long = both.parts.iter().filter(|part| part.span() > Nanos::MILLI);
+            long.any(|part| part.span().ns() >= least && part.cause == Cause::Steal)
+        };
+        let stolen = both.parts.iter().filter(|part| part.cause == Cause::Steal);
+        (stolen.map(|part| part.span().ns()).sum::<i64>(), is_steal(first), both.warnings)
+    };
+    let (whole, is_steal, warnings) = of(first + second);
+    assert!(whole > second && is_steal, "{whole}");
+    assert_eq!(warnings, [Warning::StealClock]);
+    let (one, is_steal, warnings) = of(second + 1_000_000);
+    assert!(one > 0 && one <= second && is_steal, "{one}");
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings.contains(&Warning::LongIdleExit) && warnings.contains(&Warning::StealClock));
 }
 
 #[test]

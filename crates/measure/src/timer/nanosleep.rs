@@ -18,6 +18,11 @@ impl Absolute {
         let (due, period) = (plan.first_due, plan.period.ns());
         Absolute { clock: plan.clock, period, due, time: clock::timespec(due) }
     }
+
+    #[cfg(test)]
+    pub fn time(&self) -> &clock::Timespec {
+        &self.time
+    }
 }
 
 impl Wakeups for Absolute {

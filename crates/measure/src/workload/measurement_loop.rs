@@ -235,6 +235,37 @@ mod tests {
     }
 
     #[test]
+    fn after_each_burst_it_rests_once() {
+        let rest = Nanos::MILLI;
+        let long =
+            MeasurementLoop { samples: 1_000, ..measurement_loop(Pacing::BackToBack { rest }) };
+        let ticks = Simulated::default();
+        let mut rested = Vec::new();
+        let mut last = None;
+        let (mut sink, _source) = crate::sink::ring(Nanos::MILLI);
+        long.run(
+            0,
+            &ticks,
+            &mut sink,
+            &Stop::default(),
+            || (),
+            || {
+                let now = ticks.peek();
+                if last.is_some_and(|last| now - last >= rest.ns()) {
+                    rested.push(now);
+                }
+                ticks.pass(100_000);
+                last = Some(ticks.peek());
+            },
+        );
+        // A hundred samples of 100 µs each are a burst of 10 ms.
+        assert!((9..=10).contains(&rested.len()), "{rested:?}");
+        let distances = rested.windows(2).map(|pair| pair[1] - pair[0]);
+        let whole = Pacing::BURST.ns() + rest.ns();
+        assert!(distances.clone().all(|ns| ns >= whole && ns < whole + 200_000), "{rested:?}");
+    }
+
+    #[test]
     fn time_ends_it_and_a_long_sample_trips_the_stop() {
         let timed = MeasurementLoop {
             duration: Some(Nanos(250)),

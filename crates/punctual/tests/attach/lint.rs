@@ -1,4 +1,6 @@
-//! The lint: a program for every rule that breaks it and no other, and one that breaks none.
+//! The lint on real programs: one that breaks no rule, and those whose evidence is read from the
+//! system. What each rule makes of cycles is tested in `analyze` (cycles/lint/tests.rs); what is
+//! recorded of a cycle's calls, on a simulated kernel (crates/record/tests/simulated).
 
 use super::{CYCLES, OWN, attached, compiled};
 use crate::common::{Place, text};
@@ -70,36 +72,8 @@ fn page_faults_are_found() {
 }
 
 #[test]
-fn memory_that_is_not_locked_is_found() {
-    finds("fifo:absolute", &["memory-not-locked"]);
-}
-
-#[test]
-fn memory_calls_are_found() {
-    says(&finds("rt:mmap", &["memory-call-in-cycle"]), &["mmap in", "munmap in"]);
-}
-
-#[test]
-fn printing_is_found() {
-    says(&finds("rt:print", &["prints-in-cycle"]), &["descriptor 1"]);
-}
-
-#[test]
 fn calls_for_files_are_found() {
     says(&finds("rt:fsync", &["file-call-in-cycle"]), &["fsync in", "write into", "/data"]);
-}
-
-#[test]
-fn a_relative_sleep_is_found() {
-    says(
-        &finds("rt:relative", &["relative-sleep"]),
-        &["it sleeps for 2", "its cycles come every 2"],
-    );
-}
-
-#[test]
-fn the_clock_that_can_be_set_is_found() {
-    says(&finds("rt:realtime", &["clock-realtime"]), &["CLOCK_REALTIME"]);
 }
 
 #[test]
@@ -110,16 +84,6 @@ fn time_sharing_and_slack_are_found() {
     assert!(of("periodic-time-sharing").is_some(), "{found:#?}");
     let slack = of("timer-slack").unwrap_or_else(|| panic!("{found:#?}"));
     assert_eq!(slack["evidence"], "timerslack_ns 50000, policy SCHED_OTHER");
-}
-
-#[test]
-fn others_on_its_cpu_are_found() {
-    says(&finds("locked:hog", &["cpu-shared"]), &["hog"]);
-}
-
-#[test]
-fn a_lock_without_priority_inheritance_is_found() {
-    says(&finds("rt:lock", &["lock-without-pi"]), &["FUTEX_WAIT"]);
 }
 
 /// Whether real-time threads may be throttled is the system's affair: `punctual check` answers.

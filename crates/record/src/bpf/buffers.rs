@@ -265,6 +265,57 @@ mod tests {
         assert_eq!(table[..10], [0xff, 0xff, 0, 0, 0xff, 0xff, 1, 0, 0xff, 0xff]);
     }
 
+    /// Two buffers in a file, as they lie in a map.
+    fn in_a_file() -> Buffers {
+        let shape = Shape::of(0, false);
+        let file = tempfile::tempfile().expect("a file");
+        file.set_len(2 * u64::from(shape.value_size())).expect("as long");
+        Buffers::map(&OwnedFd::from(file), shape, 2).expect("it is mapped")
+    }
+
+    #[test]
+    fn a_loss_that_no_record_reported_is_reported_at_the_end() {
+        for count in [0, 1, 7] {
+            let buffers = in_a_file();
+            buffers.control(1, MISSED).store(count, Ordering::Relaxed);
+            buffers.control(1, MISSED_SINCE).store(500, Ordering::Relaxed);
+            let mut records = Vec::new();
+            buffers.last_loss(1, 3, MonotonicNs(400), &mut records);
+            let found: Vec<_> = crate::wire::decode(&records).flatten().collect();
+            let since = MonotonicNs(500);
+            let lost =
+                Event { at: since, cpu: 3, tid: Tid(0), what: EventKind::Lost { count, since } };
+            assert_eq!(found, if count > 0 { vec![lost] } else { Vec::new() });
+            records.clear();
+            buffers.last_loss(0, 3, MonotonicNs(400), &mut records);
+            assert!(records.is_empty(), "the other buffer lost none");
+        }
+    }
+
+    #[test]
+    fn what_is_written_around_the_end_of_a_buffer_is_taken_once_and_frees_its_room() {
+        let buffers = in_a_file();
+        let words = buffers.shape.words;
+        let place = |at: u64| {
+            buffers.shape.value_size() as usize + Buffer::SIZE + (at % words) as usize * 8
+        };
+        let (begin, end) = (words - 3, words + 5);
+        buffers.control(1, TAIL).store(begin, Ordering::Relaxed);
+        (begin..end).for_each(|at| buffers.memory.word(place(at)).store(at, Ordering::Relaxed));
+        buffers.control(1, HEAD).store(end, Ordering::Relaxed);
+        let mut taken = Vec::new();
+        assert!(buffers.take(1, &mut taken) && taken.is_empty(), "a writer is at work");
+        buffers.control(1, DONE).store(end, Ordering::Relaxed);
+        assert!(buffers.take(1, &mut taken));
+        let words_of = |bytes: &[u8]| -> Vec<u64> {
+            bytes.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
+        };
+        assert_eq!(words_of(&taken), (begin..end).collect::<Vec<_>>());
+        assert_eq!(buffers.control(1, TAIL).load(Ordering::Relaxed), end);
+        taken.clear();
+        assert!(buffers.take(1, &mut taken) && taken.is_empty(), "once");
+    }
+
     #[test]
     fn the_control_block_lies_as_the_header_says() {
         let mut bytes = [0; Buffer::SIZE];

@@ -167,7 +167,8 @@ impl Source for Scripted<'_> {
     }
 }
 
-fn meta() -> SeriesMeta {
+/// What the script measures.
+pub fn meta() -> SeriesMeta {
     SeriesMeta {
         name: "loop".to_owned(),
         measure: "loop".to_owned(),

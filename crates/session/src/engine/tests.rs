@@ -78,6 +78,15 @@ fn what_ends_it_has_one_outcome_verdict_and_exit_code() {
             3,
         ),
         (
+            "stop_above in the last round",
+            vec![(20, is(above()))],
+            None,
+            Ok(Some(above())),
+            VerdictWord::NotMet,
+            Exit::NotMet,
+            20,
+        ),
+        (
             "a load",
             vec![(3, is(load(true)))],
             None,

@@ -1,0 +1,85 @@
+//! The measuring loop on wake-ups that follow a script: what it makes of signals and errors,
+//! without a timer.
+
+use super::nanosleep::Absolute;
+use super::{Method, Plan, Wakeups, missed_periods, samples};
+use crate::ring::ring;
+use crate::stop::Stop;
+use punctual_core::Nanos;
+use std::io;
+
+/// Some ns before a whole second, which the third expiry is.
+const FIRST: i64 = 7_999_999_000;
+const PERIOD: i64 = 500;
+
+fn plan() -> Plan {
+    Plan {
+        method: Method::NanosleepAbsolute,
+        clock: libc::CLOCK_MONOTONIC,
+        period: Nanos(PERIOD),
+        first_due: FIRST,
+        end_due: i64::MAX,
+        samples: 4,
+        stop_above: None,
+        only_cpu: Some(0),
+        series: 0,
+    }
+}
+
+/// Each sleep ends with what is next; afterwards at once.
+struct Script(Vec<Result<i64, i32>>);
+
+impl Wakeups for Script {
+    fn sleep(&mut self) -> io::Result<i64> {
+        let next = self.0.pop().unwrap_or(Ok(FIRST));
+        next.map_err(io::Error::from_raw_os_error)
+    }
+    fn advance(&mut self, _due: i64, _woke: i64) -> u64 {
+        0
+    }
+    fn next_due(&self) -> i64 {
+        FIRST
+    }
+}
+
+fn taken(script: Vec<Result<i64, i32>>) -> (io::Result<()>, u64) {
+    let (mut producer, mut consumer) = ring(16);
+    let ended = samples(&plan(), &mut producer, &Stop::default(), Script(script));
+    (ended, consumer.drain(|_| ()))
+}
+
+#[test]
+fn a_signal_ends_no_loop_and_is_no_sample() {
+    let (ended, count) = taken(vec![Err(libc::EINTR), Ok(FIRST), Err(libc::EINTR)]);
+    assert!(ended.is_ok(), "{ended:?}");
+    assert_eq!(count, 4, "as many samples as were asked for");
+}
+
+#[test]
+fn another_error_ends_it_and_the_samples_before_it_stay() {
+    let (ended, count) = taken(vec![Err(libc::EINVAL), Ok(FIRST)]);
+    assert_eq!(ended.map_err(|why| why.raw_os_error()), Err(Some(libc::EINVAL)));
+    assert_eq!(count, 1);
+}
+
+/// The kernel refuses a time of a second or more in nanoseconds (EINVAL: clock_nanosleep(2)).
+#[test]
+fn a_sleep_until_a_whole_second_is_one_that_the_kernel_takes() {
+    let mut absolute = Absolute::new(&plan());
+    for missed in [0, 0, 1, 0, 1_999_998, 1, 40_000_000, 0] {
+        let due = absolute.next_due();
+        assert_eq!(absolute.advance(due, due + missed * PERIOD), missed as u64);
+        let due = due + (missed + 1) * PERIOD;
+        let time = absolute.time();
+        assert_eq!(absolute.next_due(), due);
+        assert_eq!((time.tv_sec, time.tv_nsec), (due / 1_000_000_000, due % 1_000_000_000));
+    }
+}
+
+#[test]
+fn missed_periods_are_those_whose_expiry_has_passed() {
+    assert_eq!(missed_periods(0, 999, 1000), 0);
+    assert_eq!(missed_periods(0, 1000, 1000), 1);
+    assert_eq!(missed_periods(0, 3500, 1000), 3);
+    assert_eq!(missed_periods(1000, 0, 1000), 0);
+}

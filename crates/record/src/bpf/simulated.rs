@@ -1,0 +1,44 @@
+//! The BPF programs on a simulated kernel (`tests/simulated/world.h`): compiled for this machine,
+//! called as tracepoints call them, and held against what they must make of the events. A line of
+//! theirs that is wrong shows here in a second, without rights and on any number of CPUs.
+
+use std::path::Path;
+use std::process::Command;
+
+fn passes(name: &str) {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (tests, place) = (here.join("tests/simulated"), tempfile::tempdir().expect("a directory"));
+    let program = place.path().join(name);
+    let mut compiler = Command::new("cc");
+    // Without `const`, which the loader's relocations stand for, much of the source is warned of.
+    compiler.args(["-std=gnu11", "-O1", "-w", "-I"]).arg(here.join("bpf")).arg("-I").arg(&tests);
+    compiler.arg(tests.join(format!("{name}.c"))).arg("-o").arg(&program);
+    let Ok(compiled) = compiler.output() else {
+        println!("SKIPPED: {name} on a simulated kernel lacks a C compiler (cc)");
+        return;
+    };
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    let ran = Command::new(&program).output().expect("it was just compiled");
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{name}.c: {}\n{said}", ran.status);
+}
+
+#[test]
+fn cycles_of_threads() {
+    passes("cycles");
+}
+
+#[test]
+fn sums_of_threads_that_are_ready_and_losses() {
+    passes("account");
+}
+
+#[test]
+fn events_of_recordings() {
+    passes("events");
+}
+
+#[test]
+fn entries_into_the_kernel_and_their_originators() {
+    passes("cpus");
+}

@@ -1,0 +1,185 @@
+/* The cycles of a thread: what of each is recorded, and that it is its own. */
+#include "attached.h"
+
+#define WRITE 1
+#define MMAP 9
+
+/* Its timer expires `late` ns after `due` in an interrupt, which wakes it. It is one of a clock
+ * that is `ahead` of CLOCK_MONOTONIC. */
+static void timer_wakes(struct task *task, u64 due, u64 late, i64 ahead)
+{
+	struct hrtimer_clock_base base = { ahead };
+	struct hrtimer timer = { ._softexpires = due + ahead, .base = &base };
+	u64 ctx[] = { (u64)&timer };
+
+	now_ns = due + late;
+	account_irq_entry(ctx);
+	attach_expire_entry(ctx);
+	now_ns += 100;
+	wake(task);
+	now_ns += 100;
+	account_irq_exit(ctx);
+}
+
+/* One cycle: released at `due`, 400 ns late; it reads for 3 µs, is interrupted for 200 ns, and
+ * waits again. */
+static void cycle(u64 due, i64 ahead)
+{
+	u64 ctx[1];
+
+	timer_wakes(thread, due, 400, ahead);
+	now_ns += 400;
+	switch_to(thread, 0);
+	now_ns += 200;
+	leave_call(0);
+	now_ns += 1000;
+	enter(READ, 3, 0);
+	now_ns += 100;
+	switch_to(other, TASK_INTERRUPTIBLE);
+	now_ns += 3000;
+	wake(thread);
+	now_ns += 100;
+	switch_to(thread, TASK_INTERRUPTIBLE);
+	now_ns += 100;
+	leave_call(1);
+	now_ns += 1000;
+	account_irq_entry(ctx);
+	now_ns += 200;
+	account_irq_exit(ctx);
+	now_ns += 1000;
+	enter(NANOSLEEP, 1, 1);
+	now_ns += 100;
+	switch_to(idle, TASK_INTERRUPTIBLE);
+}
+
+/* Every cycle begins when its timer was due, whatever clock that is of, adds up, and has nothing of
+ * the one before. */
+static void cycles_add_up(void)
+{
+	struct wire_cycle c;
+	u32 kind, count = 0;
+
+	watch(thread);
+	now_ns = 1000;
+	switch_to(thread, 0);
+	now_ns = 2000;
+	enter(NANOSLEEP, 1, 1);
+	now_ns = 2100;
+	switch_to(idle, TASK_INTERRUPTIBLE);
+	for (u64 k = 1; k <= 4; k++)
+		cycle(k * 100000, k % 2 ? 0 : 1700000000000000000);
+	while ((kind = next_record(0, &c, sizeof(c)))) {
+		if (kind != WIRE_CYCLE)
+			continue;
+		count++;
+		CHECK(c.release == count * 100000 && c.call == NANOSLEEP);
+		CHECK(c.returned == c.release + 1200);
+		CHECK(sum(c.wake) == c.returned - c.release);
+		CHECK(sum(c.run) == c.again - c.returned);
+		CHECK(c.run[WIRE_PART_HARDIRQ] == 200);
+		CHECK(c.blocks == 1 && c.blocked == 3000);
+		CHECK(c.awaited == 9 && c.awaited_ns == 3000);
+	}
+	CHECK(count == 4);
+}
+
+/* The record has which marked calls a cycle made, and to which files it wrote: its own alone. */
+static void marked_calls_are_those_of_the_cycle(void)
+{
+	struct wire_cycle c;
+	u32 first = 1;
+
+	marks[MMAP] = WIRE_MARK | 3;
+	marks[WRITE] = WIRE_MARK | WIRE_MARK_WRITE | 5;
+	watch(thread);
+	switch_to(thread, 0);
+	enter(NANOSLEEP, 1, 1);
+	switch_to(idle, TASK_INTERRUPTIBLE);
+	for (u64 k = 1; k <= 2; k++) {
+		timer_wakes(thread, 10000000 + k * 100000, 400, 0);
+		switch_to(thread, 0);
+		leave_call(0);
+		now_ns += 1000;
+		enter(k == 1 ? MMAP : WRITE, k == 1 ? 0 : 6, 0);
+		now_ns += 1000;
+		leave_call(0);
+		enter(NANOSLEEP, 1, 1);
+		switch_to(idle, TASK_INTERRUPTIBLE);
+	}
+	for (; next_record(0, &c, sizeof(c)) == WIRE_CYCLE; first = 0) {
+		CHECK(c.calls == (first ? 1u << 3 : 1u << 5));
+		CHECK(c.written == (first ? 0 : 1ull << 6));
+		CHECK(c.argument == CLOCK_MONOTONIC && c.operation == 1 && c.syscalls == 2);
+		CHECK(c.longest == (first ? MMAP : WRITE) && c.longest_ns == 1000);
+	}
+	CHECK(!first);
+	drop(&threads, &thread->task.pid);
+}
+
+/* Two take turns while it is ready: the one that had the most, with its own name. */
+static void the_culprit_has_its_own_name(void)
+{
+	struct attached *t = calloc(1, sizeof(*t));
+	struct wire_cycle *c = &t->cycle;
+	char first[16] = "first", second[16] = "second";
+
+	t->account.wait[WIRE_PART_PREEMPTED] = 10;
+	blame(t, 0, 0, 8, first);
+	t->account.wait[WIRE_PART_PREEMPTED] = 40;
+	blame(t, 10, 10, 9, second);
+	CHECK(c->culprit == 9 && c->culprit_ns == 30 && c->culprit_behind == 30);
+	CHECK(!strcmp((char *)c->culprit_comm, "second"));
+	CHECK(t->rival == 8 && t->rival_ns == 10 && !strcmp((char *)t->rival_comm, "first"));
+	t->account.wait[WIRE_PART_NOT_SWITCHED] = 25;
+	blame(t, 40, 40, 8, first);
+	CHECK(c->culprit == 8 && c->culprit_ns == 35 && c->culprit_behind == 10);
+	CHECK(!strcmp((char *)c->culprit_comm, "first"));
+}
+
+/* Its id is another thread's from then on. */
+static void of_a_thread_that_ends_nothing_is_left(void)
+{
+	u32 tid = thread->task.pid;
+	struct wire_selection selection = { .call = NANOSLEEP };
+	struct wire_moment m;
+	u64 ctx[] = { (u64)&thread->task };
+
+	watch(thread);
+	put(&selections, &tid, &selection, 0);
+	on[0] = thread;
+	attach_exec(ctx);
+	CHECK(value(tid) && !find(&selections, &tid));
+	put(&selections, &tid, &selection, 0);
+	attach_exit(ctx);
+	CHECK(!value(tid) && !find(&selections, &tid));
+	CHECK(next_record(0, &m, sizeof(m)) == WIRE_MOMENT && m.kind == WIRE_MOMENT_EXEC);
+	CHECK(next_record(0, &m, sizeof(m)) == WIRE_MOMENT && m.kind == WIRE_MOMENT_EXIT);
+	on[0] = idle;
+}
+
+static void the_holder_of_a_lock_is_its_owner(void)
+{
+	u32 word[3] = { 55 | 0x80000000, 0, 77 }; /* somebody waits */
+	struct attached *t = calloc(1, sizeof(*t));
+	struct call call = { .argument = (u64)word, .number = FUTEX, .operation = FUTEX_LOCK_PI };
+
+	find_holder(t, &thread->task, &call);
+	CHECK(t->holder == 55 && t->holder_by == WIRE_HOLDER_PI);
+	/* A mutex of glibc is of a thread of the same process. */
+	word[0] = LOCKED_WITH_WAITERS;
+	call.operation = WIRE_FUTEX_WAIT_LOCK;
+	find_holder(t, &thread->task, &call);
+	CHECK(!t->holder);
+}
+
+int main(void)
+{
+	begin_attached();
+	cycles_add_up();
+	drop(&threads, &thread->task.pid);
+	marked_calls_are_those_of_the_cycle();
+	the_culprit_has_its_own_name();
+	of_a_thread_that_ends_nothing_is_left();
+	the_holder_of_a_lock_is_its_owner();
+	return failures != 0;
+}

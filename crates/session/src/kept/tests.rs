@@ -1,0 +1,68 @@
+//! What a keeper keeps of samples that are passed on one by one.
+
+use super::{KeptSeries, shape_within};
+use crate::engine::scripted::meta;
+use punctual_bundle::{Bundle, BundleWriter, PhaseMeta};
+use punctual_core::{MonotonicNs, Nanos};
+use std::path::Path;
+
+const PERIOD: i64 = 1_000_000;
+
+fn kept(directory: &Path) -> KeptSeries {
+    let writer = BundleWriter::create(directory, "kept", "run").expect("a bundle");
+    let phase = PhaseMeta::new("phase", jiff::Timestamp::UNIX_EPOCH);
+    writer.write_phase(0, &phase).expect("a phase");
+    let meta = meta();
+    let files = writer.series(0, 0, &meta, 100_000).expect("a series");
+    KeptSeries::new(shape_within(Nanos::MILLI, Some(Nanos(PERIOD))), meta, files)
+}
+
+/// A sample each period that takes 1 µs.
+fn push(series: &mut KeptSeries, seq: u64, missed: u64) {
+    let due = MonotonicNs(1_000 + seq as i64 * PERIOD);
+    series.push(seq, (due, due + Nanos::MICRO), 0, missed);
+}
+
+#[test]
+fn every_sample_is_in_the_log_and_in_a_window_also_the_last_one() {
+    let place = tempfile::tempdir().expect("a directory");
+    let directory = place.path().join("bundle");
+    let mut series = kept(&directory);
+    // Two seconds and a half: the last window has not ended.
+    (0..2_500).for_each(|seq| push(&mut series, seq, 0));
+    series.finish();
+    assert!(series.trouble().is_none());
+    let bundle = Bundle::open(&directory).expect("it opens");
+    let (_, read) = bundle.series().next().expect("a series");
+    let log = read.log().expect("a log");
+    assert_eq!((log.samples.len(), log.torn_bytes), (2_500, 0));
+    assert_eq!(read.state.samples_kept, 2_500);
+    let counts: Vec<u64> = log.windows.iter().map(|window| window.count).collect();
+    assert_eq!(counts, [1_000, 1_000, 500]);
+}
+
+#[test]
+fn missed_periods_are_in_the_losses_and_in_the_corrected_figures() {
+    let place = tempfile::tempdir().expect("a directory");
+    let mut series = kept(&place.path().join("bundle"));
+    (0..10).for_each(|seq| push(&mut series, seq, seq % 2));
+    let losses = series.state.data.losses;
+    assert_eq!((losses.recorded, losses.skipped, losses.expected()), (10, 5, 15));
+}
+
+/// The log becomes the older one and cannot: its directory is gone.
+#[test]
+fn what_cannot_be_added_to_the_log_is_trouble() {
+    let place = tempfile::tempdir().expect("a directory");
+    let directory = place.path().join("bundle");
+    let mut series = kept(&directory);
+    push(&mut series, 0, 0);
+    series.checkpoint();
+    series.keep_lines(0).expect("a long plot");
+    std::fs::remove_dir_all(directory.join("phases")).expect("removed");
+    push(&mut series, 1, 0);
+    let pending = std::mem::take(&mut series.pending);
+    assert!(!series.append(&pending));
+    assert!(series.trouble().is_some());
+    assert_eq!(series.state.data.count(), 2, "statistics go on");
+}
