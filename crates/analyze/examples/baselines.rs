@@ -8,13 +8,25 @@ use punctual_analyze::baseline::{Machine, Noise, Simulated, simulate};
 /// Every so many of the runs of the longest histories are judged; of the others, the last.
 const EVERY: usize = 8;
 
+/// Figures of runs of one machine, one after the other: fixtures/baselines/README.md.
+const RECORDED: &str = include_str!("../../../fixtures/baselines/runs.tsv");
+fn recorded(stretch: usize) -> Noise {
+    Noise::recorded(RECORDED, stretch).expect("figures in fixtures/baselines/runs.tsv")
+}
+
 fn main() {
     let histories = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(600);
     println!(
         "| runs between them | runs before the step | false alarms | noticed within five runs |"
     );
     println!("|---|---|---|---|");
-    for (noise, words) in [(Noise::Normal, "normal"), (Noise::Heavy, "heavy tails (t, 3)")] {
+    let all = [
+        (Noise::Normal, "normal"),
+        (Noise::Heavy, "heavy tails (t, 3)"),
+        (recorded(1), "recorded, in any order"),
+        (recorded(5), "recorded, in stretches of 5"),
+    ];
+    for (noise, words) in all {
         for runs in [20, 30, 50, 100] {
             let machine = Machine { noise: noise.clone(), runs, step: 2.3 };
             let every = if runs == 100 { EVERY } else { runs - 13 };

@@ -7,10 +7,12 @@
 //! their scores. By ranks an outlier counts as one run, whatever its size. It is taken over all
 //! figures together, and its distribution is that of the same runs in random order (Westfall and
 //! Young, 1993): the figures of one run stay together, so that however they depend on each other,
-//! the chance of an alarm in a run where nothing has changed is [`FALSE_ALARMS`] at most.
+//! the chance of an alarm in a run where nothing has changed is [`FALSE_ALARMS`] at most. Where
+//! high runs follow one another in the history itself, sums of the newest count less ([`bursts`]).
 //! E-divisive means (Matteson and James, 2014), as Hunter and Otava use it, divides a whole history
 //! by its means; it is made for looking back, and waits longer for a level that has just begun.
 
+mod bursts;
 mod effect;
 mod levels;
 mod runs;

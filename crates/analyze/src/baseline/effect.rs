@@ -1,6 +1,6 @@
 //! How far one level is from another, and the smallest step that a history can show.
 
-use super::scan::{Scored, above, news_of};
+use super::scan::{Scored, above, bursts, news_of};
 use super::{FALSE_ALARMS, Figure, LEAST, ORDERS, SEED, WITHIN};
 use crate::stats::probability::{normal, normal_upper};
 use crate::stats::{Random, median_of_sorted};
@@ -78,6 +78,7 @@ pub fn smallest_step(figures: &[Figure], place: usize) -> Option<f64> {
         return None;
     }
     let mut random = Random::seeded(SEED);
+    let bursts = bursts(&figure.values);
     let needed = Scored::of(figures).orders(ORDERS, &mut random).needed(FALSE_ALARMS);
     let draws: Vec<Vec<f64>> = (0..DRAWS)
         .map(|_| (0..WITHIN).map(|_| known[random.below(known.len())]).collect())
@@ -86,7 +87,7 @@ pub fn smallest_step(figures: &[Figure], place: usize) -> Option<f64> {
         let mut values: Vec<Option<f64>> = known.iter().copied().map(Some).collect();
         draw.iter().any(|next| {
             values.push(Some(if figure.is_time { next * step } else { next + step }));
-            news_of(figures, place, &values) >= needed
+            news_of(figures, place, &values, &bursts) >= needed
         })
     };
     let is_shown = |step: f64| {

@@ -1,5 +1,6 @@
 //! How much speaks for a new level, over all figures and all numbers of newest runs.
 
+use super::bursts::burst;
 use super::{Figure, LEAST, WITHIN};
 use crate::stats::Random;
 use crate::stats::probability::{normal, normal_upper};
@@ -44,6 +45,8 @@ pub struct Scored {
     scores: Vec<Vec<f64>>,
     windows: Vec<usize>,
     runs: usize,
+    /// Of each figure and window by how much bursts widen its sum.
+    bursts: Vec<f64>,
     /// Of each figure and window the logarithm of its part of the chance of a false alarm.
     parts: Vec<f64>,
 }
@@ -60,11 +63,18 @@ pub struct Orders {
 impl Scored {
     pub fn of(figures: &[Figure]) -> Scored {
         let runs = figures.iter().map(|figure| figure.values.len()).max().unwrap_or(0);
-        let scores = figures.iter().map(|figure| scores(&figure.values)).collect();
+        let scores: Vec<Vec<f64>> = figures.iter().map(|figure| scores(&figure.values)).collect();
         let watched = windows(runs);
         let parts = (0..figures.len()).flat_map(|place| parts(figures, place, &watched)).collect();
-        let windows = watched.iter().map(|(window, _)| *window).collect();
-        Scored { scores, windows, runs, parts }
+        let windows: Vec<usize> = watched.iter().map(|(window, _)| *window).collect();
+        // The newest runs may be a new level: what is known of bursts is known from before.
+        let old = |window: usize| runs.saturating_sub(window.max(WITHIN));
+        let of_figure = |figure: &Figure| -> Vec<f64> {
+            let before = |window: usize| &figure.values[..old(window).min(figure.values.len())];
+            windows.iter().map(|window| burst(before(*window), *window)).collect()
+        };
+        let bursts = figures.iter().flat_map(of_figure).collect();
+        Scored { bursts, scores, windows, runs, parts }
     }
 
     /// The sum of the newest scores over its standard deviation in random orders, of each figure
@@ -84,10 +94,11 @@ impl Scored {
         }
     }
 
-    /// The sizes as they were observed.
+    /// The sizes as they were observed, less what bursts do to them: in random orders there are
+    /// none.
     fn observed(&self) -> Vec<f64> {
         let mut sizes = vec![0.0; self.scores.len() * self.windows.len()];
-        self.sizes(|run| run, |cell, size| sizes[cell] = size);
+        self.sizes(|run| run, |cell, size| sizes[cell] = size / self.bursts[cell]);
         sizes
     }
 
@@ -134,6 +145,11 @@ impl Scored {
     }
 }
 
+/// By how much bursts in these runs widen the sum of each window, whatever their number.
+pub fn bursts(values: &[Option<f64>]) -> Vec<f64> {
+    WINDOWS.iter().map(|(window, _)| burst(values, *window)).collect()
+}
+
 /// The windows of a history of so many runs.
 fn windows(runs: usize) -> Vec<(usize, f64)> {
     WINDOWS.iter().copied().filter(|(window, _)| window + LEAST <= runs).collect()
@@ -146,13 +162,14 @@ fn parts(figures: &[Figure], place: usize, windows: &[(usize, f64)]) -> Vec<f64>
     windows.iter().map(|(_, part)| (part * of(&figures[place]) / all).ln()).collect()
 }
 
-/// The most that is news in these runs of one of the figures, by the normal distribution.
-pub fn news_of(figures: &[Figure], place: usize, values: &[Option<f64>]) -> f64 {
+/// The most that is news in these runs of one of the figures, by the normal distribution. `bursts`
+/// are those of the windows, at least as many as these runs have.
+pub fn news_of(figures: &[Figure], place: usize, values: &[Option<f64>], bursts: &[f64]) -> f64 {
     let watched = windows(values.len());
     let scores = scores(values);
-    let sizes = watched.iter().map(|(window, _)| {
+    let sizes = watched.iter().zip(bursts).map(|((window, _), burst)| {
         let sum: f64 = scores[values.len() - window..].iter().sum();
-        sum / deviation(*window, values.len())
+        sum / deviation(*window, values.len()) / burst
     });
     let news = sizes.zip(parts(figures, place, &watched)).map(|(size, part)| part - of_size(size));
     news.fold(f64::NEG_INFINITY, f64::max)

@@ -12,9 +12,27 @@ pub enum Noise {
     Normal,
     /// The same with the tails of Student's t with three degrees of freedom: outliers.
     Heavy,
-    /// Figures of runs that a machine gave, a row for each, drawn in stretches of some runs, so
-    /// that a burst stays one.
-    Recorded(Vec<Vec<f64>>),
+    /// Figures of runs that a machine gave, a row for each, in the order in which they came.
+    Recorded {
+        /// Median, p99, p99.9, missed periods.
+        rows: Vec<Vec<f64>>,
+        /// How many rows are drawn together on average: of 1 they come in any order, of more a
+        /// burst stays one.
+        stretch: usize,
+    },
+}
+
+impl Noise {
+    /// Of the lines of fixtures/baselines/runs.tsv; `None` where one is none.
+    pub fn recorded(text: &str, stretch: usize) -> Option<Noise> {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let row = |line: &str| -> Option<Vec<f64>> {
+            let figures = line.split('\t').take(FIGURES).map(|word| word.parse().ok());
+            figures.collect::<Option<Vec<f64>>>().filter(|row| row.len() == FIGURES)
+        };
+        let rows: Vec<Vec<f64>> = lines.map(row).collect::<Option<_>>()?;
+        (!rows.is_empty()).then_some(Noise::Recorded { rows, stretch: stretch.max(1) })
+    }
 }
 
 /// What is simulated.
@@ -44,8 +62,6 @@ pub struct Simulated {
 
 /// Figures of a run: the median, p99, p99.9, and missed periods.
 const FIGURES: usize = 4;
-/// Stretches of recorded runs, on average.
-const STRETCH: usize = 5;
 
 /// Simulates histories; `every` of the runs without a change is judged.
 pub fn simulate(machine: &Machine, histories: usize, every: usize, seed: u64) -> Simulated {
@@ -100,8 +116,8 @@ struct Rows<'a> {
 
 impl Rows<'_> {
     fn next(&mut self) -> Vec<f64> {
-        if let Noise::Recorded(rows) = self.noise {
-            let is_new = self.place == 0 || self.random.below(STRETCH) == 0;
+        if let Noise::Recorded { rows, stretch } = self.noise {
+            let is_new = self.place == 0 || self.random.below(*stretch) == 0;
             let place = if is_new { self.random.below(rows.len()) } else { self.place };
             self.place = (place + 1) % rows.len();
             return rows[place].clone();
@@ -122,7 +138,7 @@ impl Rows<'_> {
     fn draw(&mut self) -> f64 {
         let mut normal = || normal_upper(self.random.unit());
         match self.noise {
-            Noise::Normal | Noise::Recorded(_) => normal(),
+            Noise::Normal | Noise::Recorded { .. } => normal(),
             Noise::Heavy => {
                 let z = normal();
                 let chi: f64 = (0..3).map(|_| normal().powi(2)).sum();

@@ -102,6 +102,18 @@ fn levels_of_a_history() {
     assert_eq!(found[1].len(), 1);
 }
 
+/// Of this machine's noise, too: docs/notes/error-rates.md has the whole table.
+#[test]
+fn runs_that_were_recorded() {
+    let text = include_str!("../../../../fixtures/baselines/runs.tsv");
+    let noise = Noise::recorded(text, 1).expect("figures of runs");
+    assert!(Noise::recorded("1\t2\t3", 1).is_none() && Noise::recorded("", 1).is_none());
+    let machine = Machine { noise, runs: 40, step: 2.3 };
+    let Simulated { judged, false_alarms, steps, noticed } = simulate(&machine, 8, 9, 3);
+    assert!(judged == 32 && false_alarms <= 2, "{false_alarms} of {judged}");
+    assert!(steps == 8 && noticed >= 6, "{noticed} of {steps}");
+}
+
 /// The table of docs/notes/error-rates.md in small: what it states must not get much worse
 /// unnoticed.
 #[test]
