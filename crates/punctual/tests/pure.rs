@@ -7,6 +7,8 @@ mod injected;
 mod irq;
 #[path = "packaging/layout.rs"]
 mod layout;
+#[path = "../../report/tests/openmetrics/check.rs"]
+mod openmetrics;
 #[path = "packaging/common.rs"]
 mod packaged;
 

@@ -55,6 +55,45 @@ fn a_history_shows_when_a_figure_changed_and_what_changed_with_it() {
 }
 
 #[test]
+fn a_history_has_a_page_and_figures_for_a_collector() {
+    let place = Place::with("");
+    history(place.path());
+    let shown = place.punctual(&[
+        "trend",
+        "history",
+        "--report",
+        "t.html",
+        "--metrics",
+        "t.prom",
+        "--json",
+    ]);
+    assert_eq!(shown.status.code(), Some(0), "{}", text(&shown));
+    let page = std::fs::read_to_string(place.path().join("t.html")).unwrap();
+    assert!(!page.contains("<script") && page.len() < 100_000, "{}", page.len());
+    let before = |a: &str, b: &str| page.find(a).expect(a) < page.find(b).expect(b);
+    // The answer, then the figure that changed, then the others and the table.
+    assert!(before("WORSE since the run of 2026-11-01", "servo p99: ×1.47"));
+    assert!(before("servo p99: ×1.47", "servo median"));
+    assert!(page.contains("commit: c29 -&gt; c30; kernel: 6.12.1 -&gt; 6.12.9"), "{page}");
+    assert_eq!(page.matches("class=\"change\"").count(), 1);
+    let metrics = std::fs::read_to_string(place.path().join("t.prom")).unwrap();
+    let samples = crate::openmetrics::read(&metrics).unwrap_or_else(|why| panic!("{why}"));
+    let of = |name: &str, figure: &str| {
+        let all = samples[name].iter();
+        let found = all.filter(|one| one.labels.get("figure").is_none_or(|of| of == figure));
+        found.map(|one| one.value).collect::<Vec<f64>>()
+    };
+    assert_eq!(of("punctual_trend_worse", "main/servo p99"), [1.0]);
+    assert_eq!(of("punctual_trend_worse", "main/servo median"), [0.0]);
+    assert_eq!(of("punctual_trend_runs", ""), [38.0]);
+    // The last run's spread is 37 * 17 % 31 = 9, of 100 ns each.
+    assert_eq!(of("punctual_trend_value_seconds", "main/servo p99"), [60.9e-6]);
+    assert_eq!(of("punctual_trend_value", "main/servo missed periods"), [0.0]);
+    let bad = place.punctual(&["trend", "history", "--report", "no/such/t.html"]);
+    assert_eq!(bad.status.code(), Some(2), "{}", text(&bad));
+}
+
+#[test]
 fn since_and_what_was_accepted_bound_a_history() {
     let place = Place::with("");
     history(place.path());

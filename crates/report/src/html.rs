@@ -44,6 +44,7 @@ mod style;
 mod table;
 mod tail;
 mod text;
+mod trend;
 mod tune;
 mod warnings;
 mod worst;
@@ -56,6 +57,7 @@ use punctual_bundle::summary::Summary;
 use punctual_bundle::{Bundle, RanUnder};
 use serde_json::json;
 pub use tail::tails;
+pub use trend::trend;
 pub use tune::tune;
 
 /// No report is larger than this many bytes, so that it can go by mail.

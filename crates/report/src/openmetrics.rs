@@ -3,10 +3,13 @@
 //! Times are in seconds, as the specification wants them. Buckets are cumulative; their edges are
 //! met as exactly as the histogram is, within 0.1 %.
 
+mod trend;
+
 use punctual_bundle::Verdict;
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::{Nanos, SeriesData};
 use std::fmt::Write;
+pub use trend::trend;
 
 /// A label and its value.
 pub type Label<'a> = (&'a str, String);
@@ -103,7 +106,7 @@ impl Exposition {
     }
 
     /// Numbers that can fall.
-    fn gauges(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, u64)]) {
+    pub fn gauges(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, u64)]) {
         self.family(name, Type::Gauge, help, all, |text, name, labels, value| {
             sample(text, name, "", labels, &value.to_string());
         });

@@ -9,7 +9,7 @@ use punctual_bundle::{Bundle, Member, Outcome, amend};
 use punctual_core::{Fact, Nanos, hex};
 use punctual_host::environment::Environment;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// A record of more bytes is none of ours.
@@ -77,7 +77,8 @@ impl Baseline {
 
     fn held(&self, bundle: &Bundle) -> Result<(HeldAgainst, Option<BaselineRun>), Failure> {
         let summary = summarize(bundle);
-        if let Some(why) = not_comparable(&summary) {
+        let why = not_comparable(&summary).or_else(|| failed_command(bundle));
+        if let Some(why) = why {
             return Ok((HeldAgainst { not_held: Some(why), ..HeldAgainst::default() }, None));
         }
         let record = record(bundle, &summary, self.commit.clone())?;
@@ -223,6 +224,25 @@ pub(crate) fn not_comparable(summary: &Summary) -> Option<String> {
     }
 }
 
+/// A program that failed did something else than one that did not.
+fn failed_command(bundle: &Bundle) -> Option<String> {
+    let command = bundle.manifest.command.filter(|of| of.by_itself && of.code != 0)?;
+    Some(format!("the command ended with exit code {}", command.code))
+}
+
+/// What was asked where there is no experiment file, as of an attached program: with other
+/// requirements and deadlines other things are counted.
+fn asked(bundle: &Bundle) -> String {
+    let mut all = BTreeSet::new();
+    for phase in &bundle.phases {
+        all.extend(phase.meta.without_series.iter().cloned());
+        for series in &phase.series {
+            all.extend(series.meta.requirements.iter().cloned());
+        }
+    }
+    all.into_iter().collect::<Vec<String>>().join("\n")
+}
+
 /// What is kept of a run.
 fn record(
     bundle: &Bundle,
@@ -233,7 +253,7 @@ fn record(
         bundle.document("environment").map_err(Failure::failed)?.unwrap_or_default();
     let experiment = match &bundle.manifest.experiment_file {
         Some(file) => bundle.member(file).read().map_err(Failure::failed)?,
-        None => Vec::new(),
+        None => asked(bundle).into_bytes(),
     };
     let digest = hex(&Sha256::digest(&experiment));
     let of_ci = || COMMITS.iter().find_map(|name| std::env::var(name).ok());

@@ -1,10 +1,11 @@
 //! `punctual trend`: what the runs that `--baseline` keeps show over time.
 
+use super::beside::check_report;
 use super::bundle::show_options;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_core::Nanos;
-use punctual_report::terminal;
+use punctual_report::{html, openmetrics, terminal};
 use punctual_session::baseline::{Baseline, trend};
 use punctual_session::messages::shown;
 use std::path::PathBuf;
@@ -12,8 +13,8 @@ use std::path::PathBuf;
 /// Show where figures changed over the runs that --baseline keeps
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual run gate.toml --baseline history\n  punctual trend \
-                        history --since 30d\n  punctual trend history --json | jq \
-                        '.histories[].figures[] | {name, levels}'")]
+                        history --since 30d --report trend.html\n  punctual trend history --json | \
+                        jq '.histories[].figures[] | {name, levels}'")]
 pub struct Args {
     /// The directory that was given to --baseline
     #[arg(value_name = "DIR")]
@@ -23,8 +24,14 @@ pub struct Args {
     since: Option<Nanos>,
     /// Accept the newest run of each history as it is: later runs are held against it and those
     /// after it alone
-    #[arg(long, conflicts_with_all = ["since", "json"])]
+    #[arg(long, conflicts_with_all = ["since", "json", "report", "metrics"])]
     accept: bool,
+    /// Write a page: each figure over the runs, with its changes
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Write the newest run of each history as OpenMetrics text (docs/trend.md)
+    #[arg(long, value_name = "FILE")]
+    metrics: Option<PathBuf>,
     /// Print JSON in the format punctual-trend/1 (docs/trend.md)
     #[arg(long)]
     json: bool,
@@ -45,7 +52,15 @@ pub fn run(args: Args) -> Ending {
         output::print(&format!("{accepted} {which} with the newest run\n"))?;
         return Ok(Exit::Done);
     }
+    check_report(args.report.as_deref())?;
     let document = trend(&baseline, args.since)?;
+    if let Some(file) = &args.report {
+        let page = html::trend(&document, &shown(&args.directory)).map_err(Failure::failed)?;
+        output::write_to(Some(file), page.as_bytes())?;
+    }
+    if let Some(file) = &args.metrics {
+        output::write_to(Some(file), openmetrics::trend(&document).as_bytes())?;
+    }
     if args.json {
         output::print_json(&document)?;
     } else if document.histories.is_empty() && document.left_out.is_empty() {

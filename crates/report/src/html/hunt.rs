@@ -2,7 +2,7 @@
 
 use super::HtmlError;
 use super::page::{fill, policy};
-use super::scatter::{Scatter, Side, of_points};
+use super::scatter::{Line, Scatter, Side, of_points};
 use super::table::{Cell, Column, Table};
 use super::text::name;
 use crate::format;
@@ -82,7 +82,7 @@ fn drawings(document: &HuntDocument) -> Vec<Scatter> {
         let side =
             |title: &str, unit: &str| Side { title: title.to_owned(), unit: unit.to_owned() };
         let caption = format!("{title}, by trial; the line is the longest so far");
-        of_points(caption, &side("trial", "count"), &side(title, unit), &points, true)
+        of_points(caption, &side("trial", "count"), &side(title, unit), &points, Line::Largest)
     };
     let disabled = over("longest with interrupts disabled, instructions", "count", &|trial| {
         trial.irqs_disabled.map(|length| length as f64)

@@ -44,7 +44,7 @@ const SCRIPT: [&str; 5] = [
     include_str!("assets/account.js"),
     include_str!("assets/main.js"),
 ];
-const TEMPLATES: [(&str, &str); 19] = [
+const TEMPLATES: [(&str, &str); 20] = [
     ("head.html", include_str!("assets/head.html")),
     ("findings.html", include_str!("assets/findings.html")),
     ("page.html", include_str!("assets/page.html")),
@@ -63,6 +63,7 @@ const TEMPLATES: [(&str, &str); 19] = [
     ("comparison.html", include_str!("assets/comparison.html")),
     ("hunt.html", include_str!("assets/hunt.html")),
     ("lab.html", include_str!("assets/lab.html")),
+    ("trend.html", include_str!("assets/trend.html")),
     ("tune.html", include_str!("assets/tune.html")),
 ];
 

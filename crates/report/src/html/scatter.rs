@@ -36,6 +36,8 @@ pub struct Scatter {
     dots: String,
     /// A line of steps; empty: none.
     steps: String,
+    /// Lines from bottom to top, where something changed; empty: none.
+    changes: String,
     /// What it shows, for those who cannot see it.
     description: String,
 }
@@ -72,7 +74,7 @@ fn draw(who: &str, table: &Table, x: &str, y: &str) -> Option<Scatter> {
     };
     let (x, y) = (side(table.columns.get(of_x)?), side(table.columns.get(of_y)?));
     let title = format!("{} over {}, of {who}", y.title, x.title);
-    of_points(title, &x, &y, &points, false)
+    of_points(title, &x, &y, &points, Line::None)
 }
 
 /// What an axis shows.
@@ -80,6 +82,16 @@ pub(super) struct Side {
     pub(super) title: String,
     /// `ns`, `count`, `bytes`, or how it is written behind a number.
     pub(super) unit: String,
+}
+
+/// What is drawn over points.
+#[derive(Clone, Copy)]
+pub(super) enum Line<'a> {
+    None,
+    /// The largest of them so far: they are in their order across.
+    Largest,
+    /// Levels, each from one place across to another, at its height; `None` is not known.
+    Levels(&'a [([f64; 2], Option<f64>)]),
 }
 
 /// Where points are in a drawing.
@@ -131,24 +143,45 @@ impl Frame {
         let _ = write!(steps, "H{:.1}", PLOT.right);
         steps
     }
+
+    /// A piece of a line for each level.
+    fn levels(&self, levels: &[([f64; 2], Option<f64>)]) -> String {
+        let piece = |([from, to], height): &([f64; 2], Option<f64>)| {
+            let y = self.y((*height)?);
+            Some(format!("M{:.1} {y:.1}H{:.1}", self.x(*from), self.x(*to)))
+        };
+        levels.iter().filter_map(piece).collect()
+    }
+
+    /// A line where each level but the first begins.
+    fn changes(&self, levels: &[([f64; 2], Option<f64>)]) -> String {
+        let begins = levels.iter().skip(1).map(|([from, _], _)| self.x(*from));
+        begins.map(|x| format!("M{x:.1} {}V{}", PLOT.top, PLOT.bottom)).collect()
+    }
 }
 
-/// Points as dots; none where there are fewer than two. With `so_far` a line shows the largest of
-/// them so far: they are in their order across.
+/// Points as dots; none where there are fewer than two.
 pub(super) fn of_points(
     title: String,
     x: &Side,
     y: &Side,
     points: &[(f64, f64)],
-    so_far: bool,
+    line: Line<'_>,
 ) -> Option<Scatter> {
     if points.len() < 2 {
         return None;
     }
     let frame = Frame::of(points);
+    let (steps, changes) = match line {
+        Line::None => (String::new(), String::new()),
+        Line::Largest => (frame.largest(points), String::new()),
+        Line::Levels(levels) => (frame.levels(levels), frame.changes(levels)),
+    };
     let ticks = |axis: &Axis, unit: &str, at: &dyn Fn(f64) -> f64| -> Vec<Tick> {
         let tick = |value: f64| Tick { at: at(value), label: label(value, unit) };
-        axis.ticks().into_iter().map(tick).collect()
+        // Half a run is none.
+        let is_whole = |value: &f64| unit != "count" || value.fract() == 0.0;
+        axis.ticks().into_iter().filter(is_whole).map(tick).collect()
     };
     Some(Scatter {
         title,
@@ -167,7 +200,8 @@ pub(super) fn of_points(
         x_title: x.title.clone(),
         y_title: y.title.clone(),
         dots: frame.dots(points),
-        steps: if so_far { frame.largest(points) } else { String::new() },
+        steps,
+        changes,
         plot: PLOT,
     })
 }
@@ -217,11 +251,23 @@ mod tests {
     fn the_largest_so_far_is_a_line_of_steps() {
         let side = |title: &str| Side { title: title.to_owned(), unit: "count".to_owned() };
         let points = [(1.0, 10.0), (2.0, 5.0), (3.0, 20.0), (4.0, 20.0)];
-        let drawn = of_points(String::new(), &side("x"), &side("y"), &points, true).unwrap();
+        let drawn =
+            of_points(String::new(), &side("x"), &side("y"), &points, Line::Largest).unwrap();
         // One step up, at the third point, and on to the end of the plot; an axis ends 2 % beyond
         // the largest value.
         assert_eq!(drawn.steps, "M144.8 126.0H310.5V26.0H400.0");
         assert_eq!(drawn.dots.matches("h0").count(), 4);
+    }
+
+    #[test]
+    fn levels_are_pieces_of_a_line_and_a_change_stands_where_one_begins() {
+        let side = || Side { title: String::new(), unit: "count".to_owned() };
+        let points = [(1.0, 10.0), (2.0, 10.0), (3.0, 20.0), (4.0, 20.0)];
+        let levels = [([0.5, 2.5], Some(10.0)), ([2.5, 4.5], None)];
+        let drawn =
+            of_points(String::new(), &side(), &side(), &points, Line::Levels(&levels)).unwrap();
+        assert_eq!(drawn.steps, "M103.4 126.0H269.1");
+        assert_eq!(drawn.changes, "M269.1 22V226");
     }
 
     #[test]

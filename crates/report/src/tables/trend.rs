@@ -1,9 +1,46 @@
 //! Figures of a history: the level that each has now, and the changes before it.
 
 use super::{Cell, Column, Table, Tone};
-use crate::format::{count, micros};
-use punctual_bundle::baseline::{TrendFigure, TrendHistory, TrendLevel};
+use crate::format::{count, counted, micros, plain};
+use punctual_bundle::baseline::{TrendFigure, TrendHistory, TrendLevel, TrendRun};
 use punctual_core::Nanos;
+
+/// Which history it is.
+pub fn title(history: &TrendHistory) -> String {
+    let parts = [&history.experiment, &history.machine, &history.kernel].map(|part| plain(part));
+    let [experiment, machine, kernel] = parts;
+    format!("{experiment}, {machine}, kernel {kernel}")
+}
+
+/// Of how many runs it is, from when to when.
+pub fn extent(history: &TrendHistory) -> String {
+    let day = |run: &TrendRun| run.created.strftime("%F").to_string();
+    let runs = counted(history.runs.len() as u64, "run");
+    match (history.runs.first(), history.runs.last()) {
+        (Some(first), Some(last)) => format!("{runs}, {} to {}", day(first), day(last)),
+        _ => runs,
+    }
+}
+
+/// A line for each run, the newest first.
+pub fn runs(history: &TrendHistory) -> Table {
+    let columns = vec![
+        Column::figures("run", 0),
+        Column::text("began", 0).meaning("UTC"),
+        Column::text("commit", 1),
+        Column::text("verdict", 0).meaning("of its requirements, without the baseline"),
+    ];
+    let row = |(place, run): (usize, &TrendRun)| {
+        vec![
+            Cell::count(place as u64 + 1),
+            Cell::text(run.created.strftime("%F %R").to_string()),
+            run.commit.clone().map_or_else(|| Cell::absent("not named"), Cell::name),
+            run.verdict.map_or_else(|| Cell::absent("none asked"), Cell::from),
+        ]
+    };
+    let rows = history.runs.iter().enumerate().rev().map(row);
+    Table::new("all runs, the newest first", columns).rows(rows).shown(1_000, 1_000)
+}
 
 /// A line for each level of each figure, the newest last.
 pub fn levels(history: &TrendHistory) -> Table {
@@ -41,7 +78,6 @@ fn row(
         || Cell::text(""),
         |by| Cell::figure(by, by_words(by, figure.is_time)).tone(tone),
     );
-    let interval = level.interval.map(|of| of.map(|end| by_words(end, figure.is_time)));
     vec![
         name,
         Cell::text(since.unwrap_or_default()),
@@ -51,9 +87,24 @@ fn row(
             |median| Cell::figure(median, value_words(median, figure.is_time)),
         ),
         change,
-        Cell::text(interval.map_or(String::new(), |[low, high]| format!("{low} to {high}"))),
+        Cell::text(interval_words(figure, level).unwrap_or_default()),
         Cell::text(level.changed.join("; ")),
     ]
+}
+
+fn interval_words(figure: &TrendFigure, level: &TrendLevel) -> Option<String> {
+    let [low, high] = level.interval?.map(|end| by_words(end, figure.is_time));
+    Some(format!("{low} to {high}"))
+}
+
+/// How far a level is from the one before, in words; `None` for the first.
+pub fn change(figure: &TrendFigure, level: &TrendLevel) -> Option<String> {
+    let by = by_words(level.by?, figure.is_time);
+    let runs = counted((level.runs[1] - level.runs[0]) as u64, "run");
+    Some(match interval_words(figure, level) {
+        Some(interval) => format!("{by} (95 %: {interval}), {runs}"),
+        None => format!("{by}, {runs}"),
+    })
 }
 
 /// A value in words: µs, or a count.

@@ -15,8 +15,7 @@ const NAMED: usize = 3;
 pub fn trend(document: &TrendDocument, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
     for history in &document.histories {
-        let (name, on) = (plain(&history.experiment), plain(&history.machine));
-        out.heading(&format!("{name}, {on}, kernel {}", plain(&history.kernel)));
+        out.heading(&tables::title(history));
         for (tone, words) in baseline::newest(&history.held) {
             out.paragraph("  ", "  ", tone, &plain(&words));
         }
