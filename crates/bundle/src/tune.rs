@@ -85,6 +85,29 @@ pub struct TunedSet {
     pub untouched: Option<f64>,
     /// The figure with the set, in ns.
     pub with_set: Option<f64>,
+    /// What the set costs, where that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<TunedCost>,
+}
+
+/// What the set costs: how often a command runs from begin to end, per second, in the same pairs of
+/// blocks.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TunedCost {
+    /// The command.
+    pub command: String,
+    /// What became of it: *worse* is fewer runs.
+    pub answer: Answer,
+    /// Runs per second with the set over those without it, so that less than 1 is a cost; `null`
+    /// where too few pairs of blocks have both.
+    pub effect: Option<Ratio>,
+    /// Runs per second of the untouched machine: the median of its blocks in these pairs.
+    pub untouched: Option<f64>,
+    /// The same with the set.
+    pub with_set: Option<f64>,
+    /// Why the last block without a throughput has none; absent where all have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// Why no more was measured.
@@ -137,6 +160,13 @@ pub struct BlockRecord {
     pub figure: Option<f64>,
     /// Why it cannot be used.
     pub why: Option<String>,
+    /// Runs per second of the command that shows the cost; absent where it was not run beside this
+    /// block, or failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<f64>,
+    /// Why there are none although it was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_throughput: Option<String>,
     /// From the beginning of the tuning to the end of this block.
     pub elapsed: Nanos,
 }
@@ -150,6 +180,9 @@ pub struct TuningDocument {
     pub experiment: String,
     /// The release of the kernel; `null` where it is not known.
     pub kernel: Option<String>,
+    /// The virtual machine that was booted for each block; absent where it was this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
     /// The figure, as `p99.9`.
     pub metric: String,
     /// Each setting, in the order in which they were offered.

@@ -15,6 +15,7 @@ mod settings;
 
 pub use axis::{Axis, AxisValue, Selection};
 pub use cells::{Cell, CellError};
+pub use change::with_command_line;
 pub use published::{Published, PublishedRow};
 pub use seeds::{MAX_SEEDS, Seeds};
 

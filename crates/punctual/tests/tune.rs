@@ -48,14 +48,33 @@ fn what_was_found_is_written_below_a_root_and_removed_again() {
     assert!(root.join("etc/tuned/punctual-tune/tuned.conf").exists());
 }
 
+/// Nothing is booted for it.
+#[test]
+fn a_virtual_machine_offers_parameters_of_its_boot() {
+    let list = |cpus: &str, more: &[&str]| {
+        let text_of =
+            format!("[[measure]]\nkind = \"timer\"\nduration = \"1s\"\ncpus = \"{cpus}\"\n");
+        let place = Place::with(&text_of);
+        let listed = place.punctual(&[&["tune", "experiment.toml", "--list"], more].concat());
+        assert_eq!(listed.status.code(), Some(0), "{}", text(&listed));
+        text(&listed)
+    };
+    let one = list("0", &["--target", "vm:6.12,cpus=1"]);
+    assert!(one.contains("threadirqs") && !one.contains("isolcpus"), "{one}");
+    let two = list("1", &["--target", "vm:6.12,cpus=2", "--without", "threaded-irqs"]);
+    assert!(two.contains("isolcpus=1") && two.contains("irqaffinity=0"), "{two}");
+    assert!(two.contains("--without"), "{two}");
+}
+
 #[test]
 fn what_cannot_be_tuned_is_refused_before_anything_is_changed() {
-    let guest = "[target]\nkind = \"vm\"\nkernel = \"6.12\"\n[[measure]]\nkind = \"timer\"\n\
-                 duration = \"1s\"\n";
+    let elsewhere = "[target]\nkind = \"ssh\"\nhost = \"other\"\n[[measure]]\nkind = \"timer\"\n\
+                     duration = \"1s\"\n";
     let endless = "[[measure]]\nkind = \"timer\"\n";
     let sound = "[[measure]]\nkind = \"timer\"\nduration = \"1s\"\n";
-    let cases: [(&str, &[&str], &str); 6] = [
-        (guest, &["experiment.toml"], "[target]"),
+    let cases: [(&str, &[&str], &str); 7] = [
+        (elsewhere, &["experiment.toml"], "over ssh"),
+        (sound, &["experiment.toml", "--target", "vm:6.12", "--cost", "true"], "--cost"),
         (endless, &["experiment.toml"], "give --block"),
         (sound, &["experiment.toml", "--require", "skipped == 0"], "no figure of latencies"),
         (sound, &["experiment.toml", "--only", "no-such"], "no such setting"),

@@ -10,6 +10,11 @@ use signal_hook::flag;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Why something ended before its end.
+pub fn interrupted() -> Failure {
+    Failure::failed("interrupted")
+}
+
 /// What was asked for by signals.
 #[derive(Clone)]
 pub struct Interrupts {

@@ -63,7 +63,8 @@ pub struct Asked {
     /// When it was asked for, as it stands in the default name of a bundle.
     pub stamp: String,
     force: bool,
-    target: Option<String>,
+    /// What the command line says of the target.
+    pub target: Option<String>,
 }
 
 impl Asked {

@@ -16,6 +16,11 @@ pub trait Machine {
     fn settle(&mut self, time: Nanos) -> Result<(), Self::Error>;
     /// Measures a block; the figure in ns, or `None` where the block cannot be used.
     fn measure(&mut self, request: &Request) -> Result<Option<f64>, Self::Error>;
+    /// Measures the throughput beside a block of the last comparison, which shows what the set
+    /// costs: runs per second, or `None` where that is not asked or not known.
+    fn throughput(&mut self) -> Result<Option<f64>, Self::Error> {
+        Ok(None)
+    }
     /// The time since the tuning began.
     fn elapsed(&self) -> Nanos;
     /// Keeps a block, before the next begins.
@@ -35,7 +40,11 @@ pub fn conduct<M: Machine>(tuning: &mut Tuning, machine: &mut M) -> Result<(), M
             now = Some(request.on.clone());
         }
         let figure = machine.measure(&request)?;
-        let block = Block { figure, elapsed: machine.elapsed() };
+        let throughput = match (request.purpose, figure) {
+            (Purpose::Confirm, Some(_)) => machine.throughput()?,
+            _ => None,
+        };
+        let block = Block { figure, throughput, elapsed: machine.elapsed() };
         machine.keep(&request, block)?;
         tuning.record(block);
     }

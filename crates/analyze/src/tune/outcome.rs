@@ -1,9 +1,10 @@
 //! All that a tuning has found so far.
 
 use super::candidate::Candidate;
-use super::effect::Row;
-use super::procedure::Tuning;
-use punctual_bundle::tune::{Answer, SCHEMA, TunedSet, TunedSetting, TuningDocument};
+use super::effect::{Estimate, Row};
+use super::procedure::{Tuning, of_pairs};
+use crate::stats::median_of_sorted;
+use punctual_bundle::tune::{Answer, SCHEMA, TunedCost, TunedSet, TunedSetting, TuningDocument};
 use punctual_core::Nanos;
 
 impl Tuning {
@@ -16,6 +17,7 @@ impl Tuning {
             schema: SCHEMA.to_owned(),
             experiment: String::new(),
             kernel: None,
+            target: None,
             metric: metric.to_owned(),
             settings,
             recommended: set
@@ -75,28 +77,45 @@ impl Tuning {
             return None;
         }
         let estimate = self.of_set();
-        let answer = estimate.map_or(Answer::NotResolved, |estimate| {
-            match (estimate.p() <= self.options.error, estimate.effect < 0.0) {
-                (true, true) => Answer::Better,
-                (true, false) => Answer::Worse,
-                _ if estimate.is_none(self.options.margin) => Answer::NoEffect,
-                _ => Answer::NotResolved,
-            }
-        });
-        let middle = |of_set: bool| {
-            let is_it = |row: &&Row| row.on.contains(&true) == of_set;
-            let mut logs: Vec<f64> = self.pairs.iter().filter(is_it).map(|r| r.log).collect();
-            logs.sort_by(f64::total_cmp);
-            let (low, high) =
-                (logs.get(logs.len().wrapping_sub(1) / 2)?, logs.get(logs.len() / 2)?);
-            Some(((low + high) / 2.0).exp())
-        };
         Some(TunedSet {
             settings,
-            answer,
+            answer: self.answer(estimate, |effect| effect < 0.0),
             effect: estimate.map(|estimate| estimate.ratio(estimate.p())),
-            untouched: middle(false),
-            with_set: middle(true),
+            untouched: middle(&self.pairs, false),
+            with_set: middle(&self.pairs, true),
+            cost: (self.options.cost > Nanos::ZERO).then(|| self.cost()),
         })
     }
+
+    /// What the set costs: the throughput in the same pairs of blocks.
+    fn cost(&self) -> TunedCost {
+        let estimate = of_pairs(&self.throughputs);
+        TunedCost {
+            command: String::new(),
+            answer: self.answer(estimate, |effect| effect > 0.0),
+            effect: estimate.map(|estimate| estimate.ratio(estimate.p())),
+            untouched: middle(&self.throughputs, false),
+            with_set: middle(&self.throughputs, true),
+            why: None,
+        }
+    }
+
+    /// Of one comparison by itself.
+    fn answer(&self, estimate: Option<Estimate>, is_better: fn(f64) -> bool) -> Answer {
+        let Some(estimate) = estimate else { return Answer::NotResolved };
+        match (estimate.p() <= self.options.error, is_better(estimate.effect)) {
+            (true, true) => Answer::Better,
+            (true, false) => Answer::Worse,
+            _ if estimate.is_none(self.options.margin) => Answer::NoEffect,
+            _ => Answer::NotResolved,
+        }
+    }
+}
+
+/// The median of the blocks with the set, or of those without.
+fn middle(pairs: &[Row], of_set: bool) -> Option<f64> {
+    let is_it = |row: &&Row| row.on.contains(&true) == of_set;
+    let mut logs: Vec<f64> = pairs.iter().filter(is_it).map(|row| row.log).collect();
+    logs.sort_by(f64::total_cmp);
+    median_of_sorted(&logs).map(f64::exp)
 }

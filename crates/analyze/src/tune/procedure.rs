@@ -43,6 +43,21 @@ enum Stage {
     Done(TuningEnd),
 }
 
+/// A block that can be used.
+#[derive(Clone, Debug)]
+struct Measured {
+    request: Request,
+    /// The logarithm of its figure.
+    log: f64,
+    throughput: Option<f64>,
+}
+
+impl Measured {
+    fn row(self, group: usize) -> Row {
+        Row { group, on: self.request.on, log: self.log }
+    }
+}
+
 /// A tuning.
 #[derive(Clone, Debug)]
 pub struct Tuning {
@@ -51,7 +66,7 @@ pub struct Tuning {
     stage: Stage,
     queue: VecDeque<Request>,
     /// Of the group that is being measured.
-    current: Vec<(Request, f64)>,
+    current: Vec<Measured>,
     tries: u32,
     /// Of the round, or of the last comparison.
     rows: Vec<Row>,
@@ -63,6 +78,8 @@ pub struct Tuning {
     open: Vec<usize>,
     pub(super) screened: Vec<Option<Screened>>,
     pub(super) pairs: Vec<Row>,
+    /// Of the same pairs the logarithms of the throughput, where both blocks have one.
+    pub(super) throughputs: Vec<Row>,
     pub(super) used: u64,
     pub(super) failed: u64,
     pub(super) repeated: u64,
@@ -88,6 +105,7 @@ impl Tuning {
             open: (0..count).collect(),
             screened: vec![None; count],
             pairs: Vec::new(),
+            throughputs: Vec::new(),
             used: 0,
             failed: 0,
             repeated: 0,
@@ -129,7 +147,8 @@ impl Tuning {
             Some(figure) => {
                 self.used += 1;
                 self.tries = 0;
-                self.current.push((request, figure.max(1.0).ln()));
+                let log = figure.max(1.0).ln();
+                self.current.push(Measured { request, log, throughput: block.throughput });
             }
             None => {
                 self.failed += 1;
@@ -188,7 +207,7 @@ impl Tuning {
         let measured = std::mem::take(&mut self.current);
         match self.stage {
             Stage::Pilot => {
-                let logs: Vec<f64> = measured.iter().map(|(_, log)| *log).collect();
+                let logs: Vec<f64> = measured.iter().map(|block| block.log).collect();
                 self.spread = moments(&logs).map(|(_, variance)| variance.sqrt());
                 logs.chunks_exact(2).for_each(|pair| {
                     self.controls.drifted(pair[1] - pair[0]);
@@ -201,8 +220,7 @@ impl Tuning {
                     self.used -= measured.len() as u64;
                     self.stage = Stage::Screen { round, group, attempt: attempt + 1, until };
                 } else {
-                    let row = |(request, log): (Request, f64)| Row { group, on: request.on, log };
-                    self.rows.extend(measured.into_iter().map(row));
+                    self.rows.extend(measured.into_iter().map(|block| block.row(group)));
                     self.stage = Stage::Screen { round, group: group + 1, attempt: 0, until };
                 }
                 self.go_on_screening();
@@ -211,8 +229,14 @@ impl Tuning {
                 // Only whole pairs: what failed leaves its partner without one.
                 if let [_, _] = measured.as_slice() {
                     let group = self.pairs.len();
-                    let row = |(request, log): (Request, f64)| Row { group, on: request.on, log };
-                    self.pairs.extend(measured.into_iter().map(row));
+                    let is_known = |of: &f64| of.is_finite() && *of > 0.0;
+                    let row = |block: &Measured| {
+                        let log = block.throughput.filter(is_known)?.ln();
+                        Some(Row { log, ..block.clone().row(group) })
+                    };
+                    let rows: Option<Vec<Row>> = measured.iter().map(row).collect();
+                    self.throughputs.extend(rows.into_iter().flatten());
+                    self.pairs.extend(measured.into_iter().map(|block| block.row(group)));
                 }
                 self.go_on_confirming();
             }
@@ -220,11 +244,11 @@ impl Tuning {
         }
     }
 
-    fn has_drifted(&mut self, measured: &[(Request, f64)]) -> bool {
+    fn has_drifted(&mut self, measured: &[Measured]) -> bool {
         let mut controls =
-            measured.iter().filter(|(request, _)| request.purpose == Purpose::Control);
+            measured.iter().filter(|block| block.request.purpose == Purpose::Control);
         match (controls.next(), controls.next()) {
-            (Some((_, first)), Some((_, second))) => self.controls.drifted(second - first),
+            (Some(first), Some(second)) => self.controls.drifted(second.log - first.log),
             _ => false,
         }
     }
@@ -242,7 +266,7 @@ impl Tuning {
     /// The time until the last comparison must begin.
     fn left_for_screening(&self) -> Nanos {
         let pairs = self.pairs_needed(self.spread.unwrap_or(0.0));
-        let needed = 2.0 * pairs * self.block_time().ns() as f64;
+        let needed = 2.0 * pairs * (self.block_time() + self.options.cost).ns() as f64;
         let kept = needed.min(LAST * self.options.within.ns() as f64);
         self.options.within - self.elapsed - Nanos(kept as i64)
     }
@@ -342,7 +366,8 @@ impl Tuning {
         let compared = self.of_set();
         let is_resolved =
             compared.is_some_and(|e| e.resolves(self.options.smallest, self.options.error));
-        let is_over = self.elapsed + Nanos(2 * self.block_time().ns()) > self.options.within;
+        let pair = Nanos(2 * (self.block_time() + self.options.cost).ns());
+        let is_over = self.elapsed + pair > self.options.within;
         if is_over || (is_resolved && self.pairs.len() >= 2 * PAIRS) {
             self.stage = Stage::Done(self.end());
             return;
@@ -358,9 +383,7 @@ impl Tuning {
 
     /// The set against the untouched machine.
     pub(super) fn of_set(&self) -> Option<Estimate> {
-        let is_set = |row: &Row| Row { on: vec![row.on.contains(&true)], ..row.clone() };
-        let rows: Vec<Row> = self.pairs.iter().map(is_set).collect();
-        *estimates(&rows, &[0]).0.first()?
+        of_pairs(&self.pairs)
     }
 
     fn end(&self) -> TuningEnd {
@@ -369,4 +392,11 @@ impl Tuning {
         };
         if self.open.iter().any(is_open) { TuningEnd::Time } else { TuningEnd::Complete }
     }
+}
+
+/// The set against the untouched machine, of blocks in pairs.
+pub(super) fn of_pairs(pairs: &[Row]) -> Option<Estimate> {
+    let is_set = |row: &Row| Row { on: vec![row.on.contains(&true)], ..row.clone() };
+    let rows: Vec<Row> = pairs.iter().map(is_set).collect();
+    *estimates(&rows, &[0]).0.first()?
 }

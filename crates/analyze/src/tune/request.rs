@@ -19,6 +19,8 @@ pub struct Options {
     pub within: Nanos,
     /// How long a block takes, without what comes before it.
     pub block: Nanos,
+    /// What a block of the last comparison takes besides, to measure what the set costs.
+    pub cost: Nanos,
     /// Of the random order.
     pub seed: u64,
 }
@@ -32,6 +34,7 @@ impl Default for Options {
             error: crate::compare::series::ERROR,
             within: Nanos(3_600_000_000_000),
             block: Nanos(10_000_000_000),
+            cost: Nanos::ZERO,
             seed: 1,
         }
     }
@@ -80,6 +83,8 @@ pub struct Request {
 pub struct Block {
     /// The figure in ns; `None` where it could not be used.
     pub figure: Option<f64>,
+    /// Runs per second of what shows the cost; `None` where none was asked for or is known.
+    pub throughput: Option<f64>,
     /// From the beginning of the tuning to the end of this block.
     pub elapsed: Nanos,
 }

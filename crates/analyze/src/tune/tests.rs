@@ -211,7 +211,7 @@ fn blocks_recorded_again_give_the_same_tuning() {
         let Ok(figure) = machine.measure(&request);
         // Some are lost.
         let figure = figure.filter(|_| blocks.len() % 11 != 5);
-        let block = Block { figure, elapsed: machine.elapsed() };
+        let block = Block { figure, throughput: None, elapsed: machine.elapsed() };
         requests.push(request);
         blocks.push(block);
         tuning.record(block);

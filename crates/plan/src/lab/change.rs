@@ -49,6 +49,16 @@ impl Step {
     }
 }
 
+/// An experiment whose virtual machine boots with these words more on its command line.
+///
+/// # Errors
+/// It is no TOML, or its target has no such key: why, in words.
+pub fn with_command_line(text: &str, words: &str) -> Result<String, String> {
+    let mut experiment: Table = text.parse().map_err(|why: toml::de::Error| why.to_string())?;
+    append(target(&mut experiment)?, words)?;
+    Ok(experiment.to_string())
+}
+
 /// The table of the path `a.b.c = value`.
 pub(crate) fn nested(path: &[&str], value: Value) -> Table {
     match path {
@@ -167,4 +177,25 @@ fn named(key: &str, sections: &mut [Value], by_name: &Table) -> Result<(), Strin
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_added_to_the_command_line_of_a_virtual_machine() {
+        let of = |target: &str| -> Table {
+            let text = format!("[[measure]]\nkind = \"timer\"\n{target}");
+            let text = with_command_line(&text, "threadirqs a=1,2").expect("an experiment");
+            let whole: Table = text.parse().expect("TOML");
+            assert_eq!(whole["measure"][0]["kind"].as_str(), Some("timer"));
+            whole["target"].as_table().expect("a table").clone()
+        };
+        let target = of("[target]\nkind = \"vm\"\nkernel = \"6.12\"\ncmdline = \"quiet\"\n");
+        assert_eq!(target["cmdline"].as_str(), Some("quiet threadirqs a=1,2"));
+        assert_eq!(target["kernel"].as_str(), Some("6.12"));
+        assert_eq!(of("[target]\nkind = \"vm\"\n")["cmdline"].as_str(), Some("threadirqs a=1,2"));
+        assert!(with_command_line("[target\n", "x").is_err());
+    }
 }

@@ -26,7 +26,7 @@ pub struct Document {
 enum Content {
     Lab(LabDocument),
     Search(HuntDocument),
-    Tuning(TuningDocument),
+    Tuning(Box<TuningDocument>),
     Comparison(Box<Comparison>),
 }
 
@@ -41,7 +41,7 @@ pub fn at(place: &Path) -> Result<Option<Document>, Failure> {
     } else if has(HUNT) {
         Content::Search(hunt::report::read(place)?)
     } else if has(TUNING) {
-        Content::Tuning(punctual_session::tune::directory::found(place)?)
+        Content::Tuning(Box::new(punctual_session::tune::directory::found(place)?))
     } else if let Some(comparison) = compared(place)? {
         Content::Comparison(Box::new(comparison))
     } else {

@@ -64,6 +64,14 @@ struct TuneArgs {
     /// How long a block measures [default: as long as the experiment; of a program 10s]
     #[arg(long, value_name = "DURATION", conflicts_with = "resume")]
     block: Option<Nanos>,
+    /// The virtual machine to tune instead of this machine, as vm:6.12-rt: parameters of its boot
+    /// are tried, and it boots for each block (overrides [target] of the file)
+    #[arg(long, value_name = "TARGET", conflicts_with = "resume")]
+    target: Option<String>,
+    /// A command whose runs per second show what the best set costs: it is run beside each block of
+    /// the last comparison, as long as that measures
+    #[arg(long, value_name = "COMMAND", conflicts_with = "resume")]
+    cost: Option<String>,
     /// The smallest effect that is to be found, as a factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.3, conflicts_with = "resume")]
     smallest: f64,
@@ -134,6 +142,8 @@ fn tune(args: TuneArgs) -> Ending {
         within: args.duration,
         block: args.block,
         smallest: args.smallest,
+        cost: args.cost,
+        target: args.target,
         seed: args.seed,
     };
     let Planned { experiment, spec } = planned(&options, messages)?;

@@ -38,6 +38,30 @@ pub fn answer(document: &TuningDocument) -> String {
     }
 }
 
+/// What the set costs, where that was asked.
+pub fn cost(document: &TuningDocument) -> Option<String> {
+    let cost = document.set.as_ref()?.cost.as_ref()?;
+    let command = plain(&cost.command);
+    let figure = |of: Option<f64>| of.map_or("not known".to_owned(), significant);
+    let why = cost.why.as_deref().map(|why| format!("; in the last that failed: {}", plain(why)));
+    let words = match (cost.answer, &cost.effect) {
+        (_, None) => "too few blocks to say".to_owned(),
+        (answer, Some(effect)) => format!("{}, {}", ratio(effect), answer.words()),
+    };
+    let (with_set, untouched) = (figure(cost.with_set), figure(cost.untouched));
+    Some(format!(
+        "cost: {with_set} runs of `{command}` per second with the set, {untouched} untouched: \
+         {words}{}",
+        why.unwrap_or_default()
+    ))
+}
+
+/// Three digits.
+fn significant(value: f64) -> String {
+    let digits = (2.0 - value.abs().max(1e-9).log10().floor()).clamp(0.0, 9.0) as usize;
+    format!("{value:.digits$}")
+}
+
 fn with_answer(document: &TuningDocument, answer: Answer) -> usize {
     document.settings.iter().filter(|setting| setting.answer == answer).count()
 }
@@ -53,6 +77,9 @@ pub fn extent(document: &TuningDocument) -> String {
     );
     if let Some(kernel) = &document.kernel {
         text += &format!(", Linux {}", plain(kernel));
+    }
+    if let Some(target) = &document.target {
+        text += &format!(", each a boot of {}", plain(target));
     }
     if document.repeated > 0 {
         let again = counted(document.repeated, "block");

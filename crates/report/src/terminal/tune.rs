@@ -31,6 +31,9 @@ pub fn tune(document: &TuningDocument, directory: &str, options: &ShowOptions) -
     let tone = if is_better { Tone::Good } else { Tone::Strong };
     out.paragraph("", "  ", tone, &words::answer(document));
     out.paragraph("  ", "  ", Tone::Faint, &words::extent(document));
+    if let Some(cost) = words::cost(document) {
+        out.paragraph("  ", "    ", Tone::Plain, &cost);
+    }
     if let Some(required) = &document.required {
         out.paragraph("  ", "    ", Tone::from(required.verdict), &words::required(required));
     }

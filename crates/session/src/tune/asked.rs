@@ -1,5 +1,6 @@
 //! What is asked of a tuning, as a plan: the experiment of its blocks, and the settings.
 
+use super::boot;
 use super::directory::Spec;
 use super::offer::{Choice, offer};
 use crate::command;
@@ -12,7 +13,7 @@ use punctual_host::files::{Files, Root};
 use punctual_host::isolate::parse_cpus_on;
 use punctual_plan::overrides;
 use punctual_plan::text::quoted;
-use punctual_plan::{Plan, TargetPlan};
+use punctual_plan::{Plan, TargetPlan, VmPlan};
 use std::path::PathBuf;
 
 /// How long a block of a program measures where nothing is said.
@@ -34,6 +35,8 @@ pub struct Options {
     pub source: Source,
     /// The figure, as `p99.9`, or a requirement on it.
     pub figure: String,
+    /// The machine that is tuned, as `vm:6.12-rt`; as the experiment has it where not given.
+    pub target: Option<String>,
     /// Which settings are wanted.
     pub choice: Choice,
     /// The CPUs that settings are to keep free; those that are measured where not given.
@@ -44,6 +47,8 @@ pub struct Options {
     pub block: Option<Nanos>,
     /// The smallest effect that is to be found, as a factor.
     pub smallest: f64,
+    /// The command whose runs per second show what the set costs.
+    pub cost: Option<String>,
     /// Of the random order.
     pub seed: u64,
 }
@@ -67,27 +72,50 @@ pub fn planned(options: &Options, messages: Listener) -> Result<Planned, Failure
         return Err(Failure::refused("--smallest is a factor from 1.01 to 100, such as 1.3"));
     }
     let asked = experiment(options)?;
-    if !matches!(asked.target()?, TargetPlan::Host) {
+    let guest = match asked.target()? {
+        TargetPlan::Host => None,
+        TargetPlan::Vm(vm) => Some(vm),
+        TargetPlan::Ssh(_) => {
+            return Err(Failure::refused(
+                "tune changes the settings of this machine, or boots virtual machines: over ssh, \
+                 run `punctual tune` there",
+            ));
+        }
+    };
+    if guest.is_some() && options.cost.is_some() {
         return Err(Failure::refused(
-            "tune changes the settings of this machine: an experiment with a [target] cannot be \
-             tuned",
+            "--cost runs a command on this machine, and a virtual machine is tuned: leave it out",
         ));
     }
-    let (_, plan) = asked.resolve(messages)?;
+    let (_, plan) = match &guest {
+        None => asked.resolve(messages)?,
+        Some(vm) => {
+            let all = guest_cpus(vm);
+            asked.resolve_for(all.clone(), all, vm.memory.0, messages)?
+        }
+    };
     let block = plan.estimated_time().ok_or_else(|| {
         Failure::refused(
             "a block has no end: give --block, or a duration in the experiment, such as 10s",
         )
     })?;
     let files = Root::system();
-    let cpus = match &options.cpus {
-        Some(text) => {
+    let online = guest.as_ref().map_or_else(online_cpus, |vm| Ok(guest_cpus(vm)))?;
+    let cpus = match (&options.cpus, &guest) {
+        (Some(text), None) => {
             let cpus = parse_cpus_on(&files, text);
             Some(cpus.map_err(|why| Failure::refused(format!("--cpus: {why}")))?)
         }
-        None => measured_alone(&plan)?,
+        (Some(text), Some(_)) => {
+            let cpus: Result<CpuSet, _> = text.parse();
+            Some(cpus.map_err(|why| Failure::refused(format!("--cpus: {why}")))?)
+        }
+        (None, _) => measured_alone(&plan, &online),
     };
-    let mut offered = offer(&files, cpus.as_ref());
+    let mut offered = match &guest {
+        None => offer(&files, cpus.as_ref()),
+        Some(_) => boot::offer(cpus.as_ref(), &online),
+    };
     offered.choose(&options.choice)?;
     let has_bound = options.figure.contains(['<', '>', '=']);
     let spec = Spec {
@@ -98,12 +126,20 @@ pub fn planned(options: &Options, messages: Listener) -> Result<Planned, Failure
         smallest: options.smallest,
         within: options.within,
         block,
+        cost: options.cost.as_deref().map(of_cost).transpose()?,
         seed: options.seed,
-        kernel: files.read_trimmed("/proc/sys/kernel/osrelease").ok(),
+        kernel: match &guest {
+            None => files.read_trimmed("/proc/sys/kernel/osrelease").ok(),
+            // Its release is known when it has booted.
+            Some(_) => None,
+        },
+        guest: guest.as_ref().map(boot::name),
         settings: offered.settings,
         left_out: offered.left_out,
     };
-    Ok(Planned { experiment: asked.bytes, spec })
+    // With the target of the command line, and as it is resolved for it.
+    let experiment = if spec.guest.is_some() { plan.to_toml().into_bytes() } else { asked.bytes };
+    Ok(Planned { experiment, spec })
 }
 
 fn experiment(options: &Options) -> Result<request::Asked, Failure> {
@@ -120,6 +156,7 @@ fn experiment(options: &Options) -> Result<request::Asked, Failure> {
         }
     };
     let mut asked = request::Asked::of_plain_text(&path, bytes);
+    asked.target = options.target.clone();
     if let Some(block) = options.block.or(usual) {
         let duration = ("duration".to_owned(), quoted(&block.to_string()));
         asked.bytes =
@@ -128,29 +165,44 @@ fn experiment(options: &Options) -> Result<request::Asked, Failure> {
     Ok(asked)
 }
 
+fn of_cost(text: &str) -> Result<Vec<String>, Failure> {
+    let wrong = |why: String| Failure::refused(format!("--cost: {why}"));
+    let words = shell_words::split(text).map_err(|why| wrong(why.to_string()))?;
+    if words.is_empty() {
+        return Err(wrong("name a command, as 'make -C src'".to_owned()));
+    }
+    absolute(words)
+}
+
 /// An experiment of a program: as it is when it runs alone, so nothing is asked of idle states.
 fn of_command(words: &[String]) -> Result<String, Failure> {
-    let program = command::find(words)?;
-    let mut words = words.to_vec();
-    // The tuning may be resumed elsewhere.
-    if let (Some(program), Some(first)) = (program, words.first_mut())
-        && first.contains('/')
-    {
-        let whole = std::path::absolute(program).map_err(Failure::failed)?;
-        *first = whole.to_string_lossy().into_owned();
-    }
-    let line = shell_words::join(&words);
+    let line = shell_words::join(absolute(words.to_vec())?);
     Ok(format!(
         "[experiment]\ndma_latency = \"leave\"\n\n[[measure]]\nkind = \"program\"\ncommand = {}\n",
         quoted(&line)
     ))
 }
 
+/// A command line whose program is found also where the tuning is resumed elsewhere.
+fn absolute(mut words: Vec<String>) -> Result<Vec<String>, Failure> {
+    let program = command::find(&words)?;
+    if let (Some(program), Some(first)) = (program, words.first_mut())
+        && first.contains('/')
+    {
+        let whole = std::path::absolute(program).map_err(Failure::failed)?;
+        *first = whole.to_string_lossy().into_owned();
+    }
+    Ok(words)
+}
+
 /// The CPUs that are measured, where some are left beside them.
-fn measured_alone(plan: &Plan) -> Result<Option<CpuSet>, Failure> {
+fn measured_alone(plan: &Plan, online: &CpuSet) -> Option<CpuSet> {
     let measures = plan.phases.iter().flat_map(|phase| &phase.measures);
     let measured = measures.fold(CpuSet::new(), |all, measure| all.union(&measure.cpus));
-    let online = online_cpus()?;
     let leaves_some = !online.difference(&measured).is_empty();
-    Ok((leaves_some && !measured.is_empty()).then_some(measured))
+    (leaves_some && !measured.is_empty()).then_some(measured)
+}
+
+fn guest_cpus(vm: &VmPlan) -> CpuSet {
+    (0..vm.cpus as usize).collect()
 }

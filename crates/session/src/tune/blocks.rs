@@ -1,8 +1,11 @@
 //! A block of measuring: a run of the experiment in a process of its own, and its figure.
 
+use super::boot::write_experiment;
+use super::cost::{Throughput, throughput};
+use super::directory::Spec;
 use crate::baseline::not_comparable;
 use crate::exit::Failure;
-use crate::interrupts::Interrupts;
+use crate::interrupts::{Interrupts, interrupted};
 use crate::labs::attempt::{END_TIMEOUT, POLL_INTERVAL, nanos, started, why};
 use punctual_analyze::tune::Figure;
 use punctual_bundle::{Bundle, Member};
@@ -29,6 +32,11 @@ pub trait Blocks {
     /// # Errors
     /// What ends the tuning: that it was interrupted, for one.
     fn measure(&mut self, number: u64, on: &[bool]) -> Result<Measured, Failure>;
+    /// Runs a command again and again for this time.
+    ///
+    /// # Errors
+    /// It was interrupted.
+    fn throughput(&mut self, command: &[String], time: Nanos) -> Result<Throughput, Failure>;
     /// Waits.
     ///
     /// # Errors
@@ -46,33 +54,46 @@ pub struct Runs {
     pub place: PathBuf,
     /// What is asked of each.
     pub figure: Figure,
+    /// What is tuned.
+    pub spec: Spec,
     /// What ends them.
     pub interrupts: Interrupts,
     /// When this began.
     pub began: Instant,
 }
 
-/// Why a tuning ended before its end.
-pub fn interrupted() -> Failure {
-    Failure::failed("interrupted")
-}
-
 impl Blocks for Runs {
-    fn measure(&mut self, number: u64, _: &[bool]) -> Result<Measured, Failure> {
+    fn measure(&mut self, number: u64, on: &[bool]) -> Result<Measured, Failure> {
         let bundle = self.place.join(format!("{number:05}"));
         let log = Member::root(&self.place).join(format!("{number:05}.log"));
         discard(&bundle);
-        let status = self.run(&bundle, &log)?;
+        let mut command = self.command();
+        match &self.spec.guest {
+            None => command.arg(&bundle).arg(&self.experiment),
+            Some(_) => {
+                let file = self.place.join(format!("{number:05}.toml"));
+                write_experiment(&self.experiment, &self.spec.boot_words(on), &file)?;
+                // In virtual time blocks with one seed would be one block.
+                command.arg(&bundle).arg(file).args(["--seed", &number.to_string()])
+            }
+        };
+        let status = self.run(command, &bundle, &log)?;
         let read = self.read(&bundle, status, &log);
         // Nothing but the figure is kept: an hour would be gigabytes.
         if read.is_ok() {
             discard(&bundle);
             let _ = log.remove();
+            let _ = fs::remove_file(self.place.join(format!("{number:05}.toml")));
         }
         Ok(match read {
             Ok(figure) => Measured { figure: Some(figure), why: None },
             Err(why) => Measured { figure: None, why: Some(why) },
         })
+    }
+
+    fn throughput(&mut self, command: &[String], time: Nanos) -> Result<Throughput, Failure> {
+        let log = Member::root(&self.place).join("cost.log");
+        throughput(command, time, &log, &|| self.interrupts.end_requested())
     }
 
     fn wait(&mut self, time: Nanos) -> Result<(), Failure> {
@@ -93,15 +114,24 @@ impl Blocks for Runs {
 }
 
 impl Runs {
-    fn run(&self, bundle: &Path, log: &Member) -> Result<ExitStatus, Failure> {
+    /// A run; its bundle and its experiment follow.
+    fn command(&self) -> Command {
+        let mut command = Command::new("/proc/self/exe");
+        command.args(["run", "--quiet", "--child-of", &std::process::id().to_string(), "--output"]);
+        command
+    }
+
+    fn run(
+        &self,
+        mut command: Command,
+        bundle: &Path,
+        log: &Member,
+    ) -> Result<ExitStatus, Failure> {
         let cannot = |why: &dyn std::fmt::Display| {
             Failure::failed(format!("cannot write {}: {why}", log.display()))
         };
         let err = File::create(log.path()).map_err(|why| cannot(&why))?;
         let out = err.try_clone().map_err(|why| cannot(&why))?;
-        let mut command = Command::new("/proc/self/exe");
-        command.args(["run", "--quiet", "--child-of", &std::process::id().to_string(), "--output"]);
-        command.arg(bundle).arg(&self.experiment);
         command.stdin(Stdio::null()).stdout(out).stderr(err);
         let mut child = started(command)
             .map_err(|why| Failure::failed(format!("cannot start punctual: {why}")))?;

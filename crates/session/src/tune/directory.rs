@@ -21,6 +21,9 @@ const REQUEST: &str = "request.json";
 const BLOCKS: &str = "blocks.jsonl";
 const LOCK: &str = "tuning.lock";
 const RUNS: &str = "runs";
+/// A command of the cost is run for so long at least, and no further run begins after so long.
+const SHORTEST_COST: Nanos = Nanos::SECOND;
+const LONGEST_COST: Nanos = Nanos::from_secs(30);
 /// The version of [`Spec`].
 const SPEC: u32 = 1;
 
@@ -41,6 +44,13 @@ pub struct Spec {
     pub within: Nanos,
     /// How long a block measures.
     pub block: Nanos,
+    /// The command whose runs per second show what the set costs.
+    #[serde(default)]
+    pub cost: Option<Vec<String>>,
+    /// The virtual machine that boots for each block, as `vm:6.12-rt`; this machine where there is
+    /// none.
+    #[serde(default)]
+    pub guest: Option<String>,
     /// Of the random order.
     pub seed: u64,
     /// The release of the kernel, where it is known.
@@ -67,9 +77,22 @@ impl Spec {
             margin,
             within: self.within,
             block: self.block,
+            cost: self.cost.as_ref().map_or(Nanos::ZERO, |_| self.cost_time()),
             seed: self.seed,
             ..usual
         }
+    }
+
+    /// How long the command of the cost is run beside a block: as long as it measures, within
+    /// bounds.
+    pub fn cost_time(&self) -> Nanos {
+        self.block.clamp(SHORTEST_COST, LONGEST_COST)
+    }
+
+    /// The words of the kernel's command line of the settings that are on.
+    pub fn boot_words(&self, on: &[bool]) -> Vec<&str> {
+        let set = self.settings.iter().zip(on).filter(|(_, on)| **on);
+        set.map(|(setting, _)| setting.boot.as_str()).filter(|words| !words.is_empty()).collect()
     }
 
     /// The names of the settings that are on.
@@ -187,7 +210,8 @@ impl Directory {
                 let why = format!("block {} is not one that was asked for", block.number);
                 return Err(cannot_use(&self.path, &why));
             }
-            tuning.record(Block { figure: block.figure, elapsed: block.elapsed });
+            let BlockRecord { figure, throughput, elapsed, .. } = *block;
+            tuning.record(Block { figure, throughput, elapsed });
         }
         Ok((blocks, tuning))
     }

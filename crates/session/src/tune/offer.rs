@@ -71,6 +71,7 @@ fn of_rule(files: &dyn Files, result: RuleResult) -> Setting {
         name: result.id,
         why: result.why,
         source: result.source,
+        boot: String::new(),
     }
 }
 
@@ -133,6 +134,7 @@ impl Offer {
             why: tweak.doc.to_owned(),
             source: tweak.source.to_owned(),
             writes,
+            boot: String::new(),
         });
     }
 

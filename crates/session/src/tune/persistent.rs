@@ -53,6 +53,8 @@ enum Kept {
     Net { interface: String, attribute: String, value: String },
     /// CPUs that interrupts may go to, and those that they must not.
     Interrupts { allowed: CpuSet, kept_free: CpuSet },
+    /// Words of the kernel's command line.
+    Boot(String),
 }
 
 /// The files of what is recommended.
@@ -104,6 +106,11 @@ fn add(texts: &mut Vec<(&'static str, String)>, path: &'static str, evidence: &s
 
 fn kept(setting: &Setting, not_kept: &mut Vec<String>) -> Vec<Kept> {
     let mut all = Vec::new();
+    match is_plain_words(&setting.boot) {
+        true if setting.boot.is_empty() => {}
+        true => all.push(Kept::Boot(setting.boot.clone())),
+        false => not_kept.push(format!("{}: {NOT_PLAIN}", setting.name)),
+    }
     for write in &setting.writes {
         match kept_write(write) {
             Ok(kept) => all.push(kept),
@@ -113,11 +120,17 @@ fn kept(setting: &Setting, not_kept: &mut Vec<String>) -> Vec<Kept> {
     all
 }
 
+const NOT_PLAIN: &str = "its name or value cannot stand in such a file";
+
+/// Whether these words mean themselves in every such file.
+fn is_plain_words(text: &str) -> bool {
+    text.chars().all(|c| c == ' ' || (c.is_ascii_graphic() && !"\"'\\$`#".contains(c)))
+}
+
 fn kept_write(write: &Write) -> Result<Kept, String> {
-    let is_plain = |c: char| c.is_ascii_graphic() && !"\"'\\$`#".contains(c);
     let (path, value) = (write.path.as_str(), write.new.clone());
-    if !path.chars().all(is_plain) || !value.chars().all(|c| is_plain(c) || c == ' ') {
-        return Err("its name or value cannot stand in such a file".to_owned());
+    if !is_plain_words(path) || path.contains(' ') || !is_plain_words(&value) {
+        return Err(NOT_PLAIN.to_owned());
     }
     if let Some(name) = path.strip_prefix("/proc/sys/") {
         // Dots separate in one notation, slashes in the other (sysctl.d(5)).
@@ -157,15 +170,16 @@ fn for_system(kept: &Kept) -> Vec<(&'static str, String)> {
                  ATTR{{{attribute}}}=\"{value}\""
             ),
         )],
+        Kept::Boot(words) => vec![(GRUB, command_line(words))],
         Kept::Interrupts { allowed, kept_free } => vec![
-            (GRUB, irqaffinity(allowed)),
+            (GRUB, command_line(&format!("irqaffinity={allowed}"))),
             (IRQBALANCE, format!("Environment=IRQBALANCE_BANNED_CPULIST={kept_free}")),
         ],
     }
 }
 
-fn irqaffinity(allowed: &CpuSet) -> String {
-    format!("GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX irqaffinity={allowed}\"")
+fn command_line(words: &str) -> String {
+    format!("GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {words}\"")
 }
 
 /// The sections of a profile stand for paths.
@@ -176,11 +190,20 @@ fn for_tuned(kept: &Kept) -> Vec<(&'static str, String)> {
         Kept::Net { interface, attribute, value } => {
             vec![("[sysfs]", format!("/sys/class/net/{interface}/{attribute} = {value}"))]
         }
+        Kept::Boot(words) => vec![("[bootloader]", tuned_words(words))],
         Kept::Interrupts { allowed, kept_free } => vec![
-            ("[bootloader]", format!("cmdline_punctual = +irqaffinity={allowed}")),
+            ("[bootloader]", tuned_words(&format!("irqaffinity={allowed}"))),
             ("[irqbalance]", format!("banned_cpus = {kept_free}")),
         ],
     }
+}
+
+/// TuneD joins the values of all options whose names begin with `cmdline` (its plugin bootloader):
+/// each has a name of its own.
+fn tuned_words(words: &str) -> String {
+    let fit = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let parameter: String = words.split('=').next().unwrap_or_default().chars().map(fit).collect();
+    format!("cmdline_punctual_{parameter} = +{words}")
 }
 
 fn of_system(path: &'static str, head: &str, body: &str) -> File {

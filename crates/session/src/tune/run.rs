@@ -2,6 +2,7 @@
 
 use super::blocks::{Blocks, Measured, Runs};
 use super::changes::{Changes, differences, refusal, snapshot};
+use super::cost::Throughput;
 use super::directory::{Directory, Spec};
 use super::setting::Setting;
 use crate::exit::Failure;
@@ -35,13 +36,17 @@ pub fn begin(
     spec: Spec,
     messages: Listener,
 ) -> Result<Ended, Failure> {
-    let (files, store) = (Root::system(), journal::Directory::system());
-    check_rights(&files).map_err(Failure::refused)?;
     let interrupts = Interrupts::listen()?;
+    let (files, store) = (Root::system(), journal::Directory::system());
+    if spec.guest.is_some() {
+        let directory = Directory::create(place, experiment, &spec)?;
+        return with_runs(None, &directory, &spec, interrupts, messages);
+    }
+    check_rights(&files).map_err(Failure::refused)?;
     let changes = Changes { files: &files, store: &store };
     let spec = tried_once(&changes, spec)?;
     let directory = Directory::create(place, experiment, &spec)?;
-    on_this_machine(&changes, &directory, &spec, interrupts, messages)
+    with_runs(Some(&changes), &directory, &spec, interrupts, messages)
 }
 
 /// Goes on with a tuning.
@@ -50,16 +55,19 @@ pub fn begin(
 /// There is none, or the machine is not as it was.
 pub fn resume(place: &Path, messages: Listener) -> Result<(Spec, Ended), Failure> {
     let (files, store) = (Root::system(), journal::Directory::system());
-    check_rights(&files).map_err(Failure::refused)?;
     let (directory, spec) = Directory::open(place)?;
+    if spec.guest.is_none() {
+        check_rights(&files).map_err(Failure::refused)?;
+    }
     let interrupts = Interrupts::listen()?;
     let changes = Changes { files: &files, store: &store };
-    let ended = on_this_machine(&changes, &directory, &spec, interrupts, messages)?;
+    let changes = spec.guest.is_none().then_some(&changes);
+    let ended = with_runs(changes, &directory, &spec, interrupts, messages)?;
     Ok((spec, ended))
 }
 
-fn on_this_machine(
-    changes: &Changes,
+fn with_runs(
+    changes: Option<&Changes>,
     directory: &Directory,
     spec: &Spec,
     interrupts: Interrupts,
@@ -69,6 +77,7 @@ fn on_this_machine(
         experiment: directory.experiment(),
         place: directory.runs(),
         figure: Figure::parse(&spec.figure).map_err(Failure::refused)?,
+        spec: spec.clone(),
         interrupts,
         began: Instant::now(),
     };
@@ -141,19 +150,23 @@ fn as_asked(spec: &Spec) -> Vec<journal::record::FileValue> {
 }
 
 /// The tuning, on a machine that measures blocks somehow. Whatever ends it, the settings are taken
-/// back; only what kills this process leaves them to the journal.
+/// back; only what kills this process leaves them to the journal. Without `changes` blocks boot
+/// with their settings, and nothing is changed here.
 ///
 /// # Errors
 /// It cannot begin, or the settings cannot be taken back.
 pub fn tune(
-    changes: &Changes,
+    changes: Option<&Changes>,
     directory: &Directory,
     spec: &Spec,
     blocks: &mut dyn Blocks,
     messages: Listener,
 ) -> Result<Ended, Failure> {
-    changes.restore()?;
-    unchanged(changes.files, &as_asked(spec), spec)?;
+    let restore = || {
+        let Some(changes) = changes else { return Ok(()) };
+        changes.restore().and_then(|()| unchanged(changes.files, &as_asked(spec), spec))
+    };
+    restore()?;
     let (kept, mut tuning) = directory.replay(spec)?;
     let before = kept.last().map_or(Nanos::ZERO, |block| block.elapsed);
     let mut machine = OnMachine {
@@ -166,11 +179,12 @@ pub fn tune(
         before,
         refused: None,
         last: None,
+        throughput: Throughput::default(),
     };
     let ran = conduct(&mut tuning, &mut machine);
     let kept = machine.kept;
     messages.replace_line("");
-    let restored = changes.restore().and_then(|()| unchanged(changes.files, &as_asked(spec), spec));
+    let restored = restore();
     let mut document = document(spec, &tuning, &kept);
     if ran.is_err() {
         document.ended = TuningEnd::Interrupted;
@@ -181,12 +195,17 @@ pub fn tune(
 }
 
 fn document(spec: &Spec, tuning: &Tuning, blocks: &[BlockRecord]) -> TuningDocument {
-    let found = tuning.outcome(&spec.figure);
+    let mut found = tuning.outcome(&spec.figure);
+    if let Some(cost) = found.set.as_mut().and_then(|set| set.cost.as_mut()) {
+        cost.command = spec.cost.iter().map(shell_words::join).collect();
+        cost.why = blocks.iter().rev().find_map(|block| block.no_throughput.clone());
+    }
     let require = spec.require.as_ref().and_then(|text| text.parse().ok());
     let is_recommended = !found.recommended.is_empty();
     TuningDocument {
         experiment: spec.experiment.clone(),
         kernel: spec.kernel.clone(),
+        target: spec.guest.clone(),
         not_tried: spec.left_out.clone(),
         required: require.map(|require| required(&require, blocks, is_recommended)),
         ..found
@@ -195,7 +214,7 @@ fn document(spec: &Spec, tuning: &Tuning, blocks: &[BlockRecord]) -> TuningDocum
 
 /// This machine, as the experiment knows one.
 struct OnMachine<'a> {
-    changes: &'a Changes<'a>,
+    changes: Option<&'a Changes<'a>>,
     directory: &'a Directory,
     spec: &'a Spec,
     blocks: &'a mut dyn Blocks,
@@ -206,6 +225,7 @@ struct OnMachine<'a> {
     /// Why the next block cannot be used: a setting was refused that was not before.
     refused: Option<String>,
     last: Option<Measured>,
+    throughput: Throughput,
 }
 
 impl Machine for OnMachine<'_> {
@@ -214,7 +234,7 @@ impl Machine for OnMachine<'_> {
     fn apply(&mut self, on: &[bool]) -> Result<(), Failure> {
         let settings = self.spec.settings.iter().zip(on).filter(|(_, on)| **on);
         let settings: Vec<&Setting> = settings.map(|(setting, _)| setting).collect();
-        let results = self.changes.set(&settings)?;
+        let results = self.changes.map_or(Ok(Vec::new()), |changes| changes.set(&settings))?;
         self.refused = results.iter().find_map(refusal);
         Ok(())
     }
@@ -234,6 +254,12 @@ impl Machine for OnMachine<'_> {
         Ok(figure)
     }
 
+    fn throughput(&mut self) -> Result<Option<f64>, Failure> {
+        let Some(command) = &self.spec.cost else { return Ok(None) };
+        self.throughput = self.blocks.throughput(command, self.spec.cost_time())?;
+        Ok(self.throughput.per_second)
+    }
+
     fn elapsed(&self) -> Nanos {
         self.before + self.blocks.elapsed()
     }
@@ -245,6 +271,8 @@ impl Machine for OnMachine<'_> {
             on: self.spec.names(&request.on),
             figure: block.figure,
             why: self.last.take().and_then(|measured| measured.why),
+            throughput: block.throughput,
+            no_throughput: std::mem::take(&mut self.throughput).why,
             elapsed: block.elapsed,
         };
         self.directory.keep(&record)?;

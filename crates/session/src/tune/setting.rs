@@ -16,6 +16,9 @@ pub struct Setting {
     pub source: String,
     /// The writes that set it.
     pub writes: Vec<Write>,
+    /// The words of the kernel's command line that set it, where it takes a boot; else empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub boot: String,
 }
 
 /// What is known of a setting, whichever machine offers it.
@@ -42,7 +45,12 @@ const MEMORY_S: i64 = 15;
 const POWER_S: i64 = 2;
 
 /// What is known of each that is not [`LOW`], by its name.
-const KNOWN: [(&str, Traits); 29] = [
+const KNOWN: [(&str, Traits); 33] = [
+    // Of the boot.
+    ("mitigations-off", NAMED),
+    ("no-watchdogs", NAMED),
+    ("idle-poll", NAMED),
+    ("isolated-cpus", MEDIUM),
     ("rt-throttling", NAMED),
     ("fair-server", NAMED),
     ("watchdog", NAMED),
@@ -97,7 +105,7 @@ impl Setting {
         let is_same = |write: &&Write| self.writes.first().is_some_and(|w| w.new == write.new);
         let same = self.writes.iter().filter(is_same).count();
         match self.writes.as_slice() {
-            [] => String::new(),
+            [] => self.boot.clone(),
             [one] => format!("{} = {}", one.path, one.new),
             [one, ..] if same == self.writes.len() => {
                 format!("{} and {} more = {}", one.path, same - 1, one.new)
@@ -127,7 +135,12 @@ impl Setting {
     }
 
     fn conflicts_with(&self, other: &Setting) -> bool {
-        self.name != other.name
-            && self.writes.iter().any(|write| other.writes.iter().any(|of| of.path == write.path))
+        let parameter = |setting: &Setting| setting.boot.split('=').next().map(str::to_owned);
+        let boots_both = !self.boot.is_empty() && parameter(self) == parameter(other);
+        self.name != other.name && (boots_both || self.writes_to_same(other))
+    }
+
+    fn writes_to_same(&self, other: &Setting) -> bool {
+        self.writes.iter().any(|write| other.writes.iter().any(|of| of.path == write.path))
     }
 }

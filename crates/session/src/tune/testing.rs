@@ -2,6 +2,7 @@
 //! follow from what is set.
 
 use super::blocks::{Blocks, Measured};
+use super::cost::Throughput;
 use super::directory::Spec;
 use super::setting::Setting;
 use crate::exit::Failure;
@@ -184,7 +185,7 @@ impl Blocks for Scripted<'_> {
         // While it is measured, and when it has been measured and is not kept yet.
         self.world.fate.meet();
         if self.interrupted_at == Some(number) {
-            return Err(super::blocks::interrupted());
+            return Err(crate::interrupts::interrupted());
         }
         let mut figure = 100_000.0;
         for ((setting, on), effect) in self.settings.iter().zip(on).zip(self.effects) {
@@ -201,6 +202,21 @@ impl Blocks for Scripted<'_> {
         self.elapsed += Nanos::from_secs(10);
         self.world.fate.meet();
         Ok(Measured { figure: Some(figure), why: None })
+    }
+    fn throughput(&mut self, _: &[String], time: Nanos) -> Result<Throughput, Failure> {
+        self.elapsed += time;
+        let held = |setting: &Setting| {
+            let mut writes = setting.writes.iter();
+            writes.all(|write| Files::read(self.world, &write.path).unwrap().trim() == write.new)
+        };
+        let set = self.settings.iter().filter(|setting| held(setting)).count();
+        // Each setting costs a tenth of 20 runs per second; one run in ten is a little slower.
+        let noise = if self.elapsed.ns() / 10_000_000_000 % 10 == 0 { 0.99 } else { 1.0 };
+        let per_second = 20.0 * 0.9f64.powi(set as i32) * noise;
+        Ok(match self.elapsed.ns() / 10_000_000_000 % 17 {
+            0 => Throughput { per_second: None, why: Some("it failed".to_owned()) },
+            _ => Throughput { per_second: Some(per_second), why: None },
+        })
     }
     fn wait(&mut self, time: Nanos) -> Result<(), Failure> {
         self.elapsed += time;
@@ -221,6 +237,7 @@ pub fn setting(name: &str, writes: &[(&str, &str, &str)]) -> Setting {
             .iter()
             .map(|(path, old, new)| Write::new(path, (*old).into(), new))
             .collect(),
+        boot: String::new(),
     }
 }
 
@@ -234,6 +251,8 @@ pub fn spec(settings: Vec<Setting>, seconds: i64) -> Spec {
         smallest: 1.3,
         within: Nanos::from_secs(seconds),
         block: Nanos::from_secs(10),
+        cost: None,
+        guest: None,
         seed: 1,
         kernel: Some("6.12.1".to_owned()),
         settings,

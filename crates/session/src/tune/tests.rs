@@ -64,7 +64,7 @@ fn interrupted(
         elapsed: Nanos::ZERO,
         interrupted_at,
     };
-    tune(&changes, directory, spec, &mut blocks, &Silent)
+    tune(Some(&changes), directory, spec, &mut blocks, &Silent)
 }
 
 fn whole(ended: Result<Ended, Failure>) -> Ended {
@@ -93,6 +93,34 @@ fn a_tuning_finds_what_helps_and_leaves_the_machine_as_it_was() {
     assert_eq!((required.verdict, required.untouched[0]), (VerdictWord::Met, 0));
     assert!(required.recommended[0] == required.recommended[1] && required.recommended[0] >= 6);
     assert_eq!((world.settings(), world.journals()), (before, 0));
+}
+
+#[test]
+fn what_the_set_costs_is_measured_beside_its_blocks() {
+    let mut spec = spec(settings(), 3_600);
+    spec.cost = Some(vec!["make".to_owned(), "all of it".to_owned()]);
+    let (world, place) = (world(), place());
+    let directory = Directory::create(&place.path().join("t"), b"", &spec).unwrap();
+    let found = whole(tuned(&world, &directory, &spec)).document;
+    let cost = found.set.and_then(|set| set.cost).expect("it was asked");
+    let ratio = cost.effect.expect("enough pairs");
+    // One setting is kept, and costs a tenth.
+    assert!(ratio.interval[0] < 0.9 && 0.9 < ratio.interval[1], "{ratio:?}");
+    assert!(ratio.ratio > 0.88 && ratio.ratio < 0.92, "{ratio:?}");
+    assert_eq!((cost.answer, cost.command.as_str()), (Answer::Worse, "make 'all of it'"));
+    // It is of the last comparison alone, and a block goes without where the command failed.
+    let (blocks, _) = directory.replay(&spec).unwrap();
+    let with = |purpose: &str| {
+        let of = blocks.iter().filter(|block| block.purpose == purpose);
+        of.filter(|block| block.throughput.is_some()).count()
+    };
+    assert_eq!((with("screen"), with("pilot")), (0, 0));
+    assert!(with("confirm") >= 10, "{}", with("confirm"));
+    // Without a command nothing is said of it.
+    let (other, spec) = (place.path().join("u"), super::testing::spec(settings(), 3_600));
+    let directory = Directory::create(&other, b"", &spec).unwrap();
+    let found = whole(tuned(&world, &directory, &spec)).document;
+    assert_eq!(found.set.and_then(|set| set.cost), None);
 }
 
 /// Of so many that were killed, one goes on to its end: each takes a whole tuning.
@@ -293,6 +321,10 @@ fn captured(name: &str) -> Root {
 fn every_trait_is_of_a_rule_or_a_tweak() {
     let names: Vec<&str> =
         rules().map(|rule| rule.id).chain(tweaks::all().map(|tweak| tweak.name)).collect();
+    let two = "0-1".parse().unwrap();
+    let of_boot = super::boot::offer(Some(&"1".parse().unwrap()), &two).settings;
+    let names: Vec<&str> =
+        names.into_iter().chain(of_boot.iter().map(|of| of.name.as_str())).collect();
     for name in super::setting::known() {
         assert!(names.contains(&name), "{name}");
     }
