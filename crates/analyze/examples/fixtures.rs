@@ -77,7 +77,6 @@ impl Noise {
     }
 }
 
-/// A run being made.
 struct Maker {
     writer: BundleWriter,
     created: jiff::Timestamp,

@@ -6,7 +6,6 @@ use punctual_core::account::MAIN_PARTS;
 use punctual_core::{Account, AccountBucket, Fact, MainPart};
 use std::collections::BTreeMap;
 
-/// The bands of percentiles.
 pub const BANDS: [(f64, f64); 5] =
     [(0.0, 50.0), (50.0, 90.0), (90.0, 99.0), (99.0, 99.9), (99.9, 100.0)];
 

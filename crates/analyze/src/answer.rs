@@ -22,17 +22,13 @@ use std::collections::BTreeMap;
 /// The figure that decided, or the one of most weight where nothing was required.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Deciding<'s> {
-    /// Where its series is.
     pub phase: &'s PhaseSummary,
-    /// Its series.
     pub series: &'s SeriesSummary,
-    /// Which figure.
     pub metric: Metric,
     /// In ns, or a count.
     pub value: f64,
     /// What it was held against.
     pub requirement: Option<Requirement>,
-    /// Samples beyond the bound.
     pub beyond: Option<u64>,
 }
 
@@ -147,7 +143,6 @@ pub struct Delayed {
     pub samples: u64,
     /// Incidents that they make; `None` where it is not known which follow from one another.
     pub incidents: Option<u64>,
-    /// From which latency on.
     pub from: Nanos,
     /// The largest share first.
     pub causes: Vec<Blame>,
@@ -156,7 +151,6 @@ pub struct Delayed {
 /// A cause with who it was.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Blame {
-    /// What.
     pub what: Blamed,
     /// The task, holder, interrupt or device. Untrusted.
     pub who: Option<String>,
@@ -177,7 +171,6 @@ pub enum Blamed {
     Entry {
         /// The id of its kind.
         kind: String,
-        /// What it was.
         words: String,
     },
 }

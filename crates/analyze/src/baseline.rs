@@ -63,7 +63,6 @@ pub struct Figure {
 pub enum Judged {
     /// So many more runs are needed.
     TooFew(usize),
-    /// No figure is worse.
     AsBefore,
     /// These figures are, each with where its new level began.
     Worse(Vec<Step>),

@@ -6,9 +6,7 @@ use punctual_bundle::calibration::Shift;
 /// Latencies beside one another, in ns.
 #[derive(Clone, Debug, Default)]
 pub struct Turn {
-    /// While nothing is recorded.
     pub without: Vec<i64>,
-    /// While it is.
     pub with: Vec<i64>,
 }
 

@@ -41,7 +41,6 @@ pub struct SideInput<'a> {
 /// What is asked beyond the comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Requirements on differences.
     pub gates: Vec<Gate>,
     /// Series matched by hand: `phase/series` of the first side and of the others.
     pub matches: Vec<(String, String)>,
@@ -59,9 +58,7 @@ pub enum CompareError {
          name, those of an import by CPU; to match these, add {matches}"
     )]
     NoPartner {
-        /// The first side.
         first: String,
-        /// The other.
         other: String,
         /// The series that they have.
         have: String,
@@ -73,9 +70,7 @@ pub enum CompareError {
     NoSuchSeries {
         /// Which of the two that are compared.
         side: String,
-        /// What was named.
         name: String,
-        /// What is there.
         known: String,
     },
     /// Samples cannot be read.

@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 
 /// Rows of single threads; then threads of one name share one.
 const ROWS: usize = 4_096;
-/// Rows at most.
 const MOST: usize = 2 * ROWS;
 
 /// What makes entries the same.
@@ -24,7 +23,6 @@ const MOST: usize = 2 * ROWS;
 struct Key {
     served: Served,
     function: u64,
-    /// Thread, name and CPU.
     by: Option<(u32, TaskName, u32)>,
     via: Option<Via>,
 }
@@ -37,7 +35,6 @@ struct Sum {
     further: u64,
     total: Nanos,
     longest: Nanos,
-    /// Of the longest one.
     originator: Option<Originator>,
     tick_dependency: u32,
 }
@@ -64,20 +61,16 @@ fn sum(all: &[(&Key, &Sum)]) -> Sum {
 #[derive(Default)]
 pub struct EntryTable {
     sums: BTreeMap<Key, Sum>,
-    /// All entries.
     pub entries: u64,
     /// Those that interrupted the idle task.
     pub idle: u64,
-    /// Their time.
     pub total: Nanos,
-    /// The longest.
     pub longest: Nanos,
     /// Entries that found no row.
     pub left_out: u64,
 }
 
 impl EntryTable {
-    /// Takes an entry in.
     pub fn push(&mut self, entry: &Entry) {
         self.total += entry.own;
         self.longest = self.longest.max(entry.own);

@@ -11,9 +11,7 @@ pub struct EventCounts {
     pub kernel: BTreeMap<Group, BTreeMap<&'static str, u64>>,
     /// Of tracepoints that were recorded by name.
     pub tracepoints: BTreeMap<TracepointId, u64>,
-    /// Test points.
     pub points: u64,
-    /// Calls of probed functions.
     pub calls: u64,
     /// Samples of the run that the recording belongs to.
     pub samples: u64,
@@ -35,7 +33,6 @@ impl EventCounts {
         counts
     }
 
-    /// Counts one.
     pub fn add(&mut self, event: &Event) {
         match event.what {
             EventKind::Lost { count, .. } => self.lost = self.lost.saturating_add(count),

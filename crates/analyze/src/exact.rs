@@ -28,11 +28,9 @@ pub struct ExactSample {
     pub latency: Nanos,
     /// The measuring thread's name, where a switch to it was seen.
     pub thread: Option<String>,
-    /// What was executed.
     pub path: Path,
     /// The parts of the way.
     pub parts: Vec<Part>,
-    /// Instructions by function.
     pub functions: Vec<Function>,
 }
 
@@ -41,7 +39,6 @@ pub struct ExactSample {
 pub struct Exact {
     /// Instructions of the whole run.
     pub insns: u64,
-    /// Samples that were seen.
     pub samples_seen: u64,
     /// Samples whose window is shorter than their latency.
     pub cut: u64,
@@ -53,7 +50,6 @@ pub struct Exact {
     pub kept: u64,
     /// Blocks and places of sections that found no room.
     pub lost: u64,
-    /// All sections there.
     pub sections: Sections,
     /// The names of tasks, by their place in the paths' events and contexts.
     pub tasks: Vec<String>,
@@ -62,11 +58,8 @@ pub struct Exact {
 /// A function that a sample has more of than an ordinary one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
-    /// Its name.
     pub function: String,
-    /// Its own instructions here.
     pub here: u64,
-    /// Its own instructions there.
     pub there: u64,
 }
 

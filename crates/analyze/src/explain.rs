@@ -38,15 +38,12 @@ use trace_context::TraceContext;
 /// The latency of a sample, or any interval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LatencyInterval {
-    /// The thread that waited.
     pub tid: Tid,
     /// The CPU on which it was seen at the end; [`Event::NO_CPU`] where that is unknown.
     pub cpu: u16,
     /// When it should have come, or began.
     pub due: MonotonicNs,
-    /// When it came.
     pub woke: MonotonicNs,
-    /// What it waited for.
     pub kind: Kind,
 }
 
@@ -63,11 +60,8 @@ pub enum Kind {
 /// One piece of a latency.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// What took the time.
     pub cause: Cause,
-    /// Its beginning.
     pub from: MonotonicNs,
-    /// Its end.
     pub to: MonotonicNs,
     /// The CPU that it concerns, where it concerns one.
     pub cpu: Option<u16>,
@@ -83,7 +77,6 @@ pub struct Part {
 }
 
 impl Part {
-    /// How long it took.
     pub fn span(&self) -> Nanos {
         self.to - self.from
     }
@@ -92,7 +85,6 @@ impl Part {
 /// Where the time went.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Explanation {
-    /// Of what.
     pub interval: LatencyInterval,
     /// One after the other, without holes, from `due` to `woke`; none for a latency of 0 or less.
     pub parts: Vec<Part>,
@@ -113,7 +105,6 @@ pub struct Explanation {
 pub enum Warning {
     /// Events are missing within the interval.
     Lost,
-    /// Events contradict each other.
     Contradiction,
     /// The record begins after the sample was due.
     BeginsAfterDue,
@@ -195,7 +186,6 @@ impl Confidence {
 }
 
 impl Explanation {
-    /// The latency, not negative.
     pub fn latency(&self) -> Nanos {
         Nanos((self.interval.woke - self.interval.due).ns().max(0))
     }

@@ -18,7 +18,6 @@ pub struct Explained {
     pub phase: String,
     /// Its series, or the pair or function that it is an interval of.
     pub series: String,
-    /// Where its time went.
     pub explanation: Explanation,
     /// The events of the window in the order of time: what [`crate::explain::Part::evidence`]
     /// counts in.
@@ -34,7 +33,6 @@ pub struct Explanations {
     pub source: EventSource,
     /// By what rule windows were kept, where they are windows.
     pub rule: Option<KeptRule>,
-    /// What was recorded.
     pub recorded: Recorded,
     /// What numbers in events are called.
     pub names: Names,
@@ -42,7 +40,6 @@ pub struct Explanations {
     pub series: Vec<SeriesWindows>,
     /// The samples, by series in the bundle's order, of each the latest first.
     pub samples: Vec<Explained>,
-    /// The warnings about it.
     pub findings: Vec<Finding>,
 }
 

@@ -30,9 +30,7 @@ const SHAPE: SeriesShape =
 /// One call, as recorded.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Call {
-    /// Which function.
     pub function: FunctionId,
-    /// Entry and exit.
     pub interval: Interval,
     /// Its time without the probed functions that it called; `None` where some of those may be
     /// missing.
@@ -45,7 +43,6 @@ pub struct Call {
 /// The figures of one function.
 #[derive(Clone, Debug)]
 pub struct FunctionFigures {
-    /// From entry to exit.
     pub calls: Figures,
     /// The same without the probed functions that it called.
     pub exclusive: SeriesData,

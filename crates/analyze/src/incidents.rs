@@ -5,9 +5,7 @@ use punctual_core::MonotonicNs;
 /// When a late cycle was released, and when it ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LateCycle {
-    /// Its release.
     pub released: MonotonicNs,
-    /// Its end.
     pub ended: MonotonicNs,
 }
 
@@ -35,7 +33,6 @@ pub fn incidents(cycles: &[LateCycle]) -> Vec<Vec<usize>> {
 mod tests {
     use super::*;
 
-    /// Cycles as (release, end).
     fn of(cycles: &[(i64, i64)]) -> Vec<Vec<usize>> {
         let cycle = |(released, ended): &(i64, i64)| LateCycle {
             released: MonotonicNs(*released),

@@ -11,7 +11,6 @@ const SHAPE: SeriesShape =
 /// One end of an interval, as it was recorded.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Seen {
-    /// When.
     pub at: MonotonicNs,
     /// The thread that it concerns.
     pub tid: Tid,
@@ -26,9 +25,7 @@ pub struct Seen {
 pub struct Interval {
     /// Its place among the matched ones, from 0.
     pub seq: u64,
-    /// Where it begins.
     pub from: Seen,
-    /// B.
     pub to: Seen,
 }
 
@@ -51,9 +48,7 @@ impl Interval {
 /// other figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Uncertain {
-    /// How many.
     pub count: u64,
-    /// The longest.
     pub max: Option<Nanos>,
     /// Those that would violate the limit.
     pub violations: u64,
@@ -66,15 +61,12 @@ pub struct Figures {
     pub data: SeriesData,
     /// The worst, the longest first; of equal ones the earliest.
     pub worst: Vec<Interval>,
-    /// Counted separately.
     pub uncertain: Uncertain,
-    /// Intervals beyond the limit.
     pub violations: u64,
     limit: Option<Limit>,
 }
 
 impl Figures {
-    /// Nothing measured yet.
     pub fn new(limit: Option<Limit>) -> Figures {
         let (data, worst) = (SeriesData::new(SHAPE), Vec::new());
         Figures { data, worst, uncertain: Uncertain::default(), violations: 0, limit }

@@ -36,7 +36,6 @@ pub enum By {
     Value,
     /// The CPU on which both happened.
     Cpu,
-    /// Nothing.
     Global,
 }
 

@@ -17,9 +17,7 @@ use punctual_core::{Comparison, Fact, Losses, Metric, Nanos, Requirement};
 /// The evidence of a series for a requirement.
 #[derive(Clone, Copy)]
 pub struct Evidence<'a> {
-    /// What the series is.
     pub meta: &'a SeriesMeta,
-    /// Its statistics.
     pub state: &'a State,
     /// Of the samples as they were measured.
     pub plain: &'a Distribution,
@@ -33,7 +31,6 @@ pub struct Evidence<'a> {
 struct Range {
     low: f64,
     high: f64,
-    /// Why the ends differ.
     why: String,
 }
 

@@ -27,13 +27,11 @@ const SHAPE: SeriesShape =
 /// but `uncertain`.
 #[derive(Clone, Debug)]
 pub struct ScopeFigures {
-    /// From begin to end.
     pub inclusive: SeriesData,
     /// The same without the scopes that began later in the same thread, while those were open.
     pub exclusive: SeriesData,
     /// All inclusive times together; of a recursion the outermost one alone.
     pub total: Nanos,
-    /// All exclusive times together.
     pub exclusive_total: Nanos,
     /// Scopes that lay in another one of the same name.
     pub recursive: u64,

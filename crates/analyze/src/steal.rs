@@ -27,7 +27,6 @@ pub struct Hole {
     /// When the first overdue timer was due, or the last event before, if one came between; the
     /// machine may have been taken from a little before on.
     pub from: MonotonicNs,
-    /// The first event afterwards.
     pub to: MonotonicNs,
     /// The timers that waited through it, as places in the events given, ascending.
     pub evidence: Vec<usize>,
@@ -80,7 +79,6 @@ pub struct Wait {
     pub cpu: u16,
     /// When the timer was due, or the last event before, if one came between.
     pub from: MonotonicNs,
-    /// The first event afterwards.
     pub to: MonotonicNs,
     /// The timer's expiry, as a place in the events given.
     pub place: usize,

@@ -22,16 +22,13 @@ use std::collections::BTreeMap;
 pub struct PhaseView<'a> {
     /// Its name, times and loads.
     pub meta: &'a PhaseMeta,
-    /// Its series in order.
     pub series: Vec<SeriesView<'a>>,
 }
 
 /// A series as the summary needs it.
 #[derive(Clone, Copy, Debug)]
 pub struct SeriesView<'a> {
-    /// What it is.
     pub meta: &'a SeriesMeta,
-    /// Its statistics.
     pub state: &'a State,
     /// Where the time of its samples went.
     pub account: Option<&'a Fact<SeriesAccount>>,
@@ -56,13 +53,11 @@ pub struct RunView<'a> {
     pub manifest: &'a Manifest,
     /// What its plan asks for.
     pub planned: &'a Planned,
-    /// The phases that began.
     pub phases: &'a [PhaseView<'a>],
     /// What was found while it ran.
     pub found: &'a [Finding],
     /// What of its bundle could not be read.
     pub damage: &'a [String],
-    /// What was recorded.
     pub recorded: Option<&'a Recorded>,
 }
 

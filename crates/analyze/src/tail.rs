@@ -33,7 +33,6 @@ pub struct Level {
     pub level: f64,
     /// The lower end; `None` where the data do not bound it.
     pub low: Option<f64>,
-    /// The upper end.
     pub high: Option<f64>,
 }
 
@@ -42,12 +41,7 @@ pub struct Level {
 pub enum TailError {
     /// The wanted series is not there.
     #[error("there is no series `{required}`; the bundle has: {known}")]
-    NoSuchSeries {
-        /// As requested.
-        required: String,
-        /// What is there.
-        known: String,
-    },
+    NoSuchSeries { required: String, known: String },
     /// Samples cannot be read.
     #[error(transparent)]
     Bundle(#[from] BundleError),

@@ -29,7 +29,6 @@ use punctual_core::{MonotonicNs, Nanos, Tid};
 pub enum ThreadState {
     /// Runs on this CPU; interrupts taken there meanwhile are included.
     Running {
-        /// Where.
         cpu: u16,
     },
     /// Could run and waits for a CPU.
@@ -47,11 +46,9 @@ pub enum ThreadState {
     Blocked,
     /// Waits for a lock with priority inheritance on PREEMPT_RT.
     LockWait,
-    /// Stopped or traced.
     Stopped,
     /// Any other state; also a new thread that was not woken yet.
     Other,
-    /// No event shows it.
     Unknown,
 }
 
@@ -75,22 +72,17 @@ impl From<TaskState> for ThreadState {
 /// A thread did one thing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ThreadSpan {
-    /// Which thread.
     pub tid: Tid,
-    /// Since when.
     pub from: MonotonicNs,
     /// Until when; never before `from`.
     pub to: MonotonicNs,
-    /// What.
     pub doing: ThreadState,
 }
 
 /// A CPU ran one task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CpuSpan {
-    /// Which CPU.
     pub cpu: u16,
-    /// Since when.
     pub from: MonotonicNs,
     /// Until when; never before `from`.
     pub to: MonotonicNs,
@@ -115,13 +107,10 @@ pub enum Interrupt {
 /// An interrupt was served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InterruptSpan {
-    /// On which CPU.
     pub cpu: u16,
-    /// Its entry.
     pub from: MonotonicNs,
     /// Its exit; where that is missing, the last instant at which it may still have been served.
     pub to: MonotonicNs,
-    /// Which.
     pub what: Interrupt,
     /// How many others it interrupted.
     pub depth: u8,
@@ -136,13 +125,10 @@ pub struct InterruptSpan {
 /// A thread was in a system call, from entry to exit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SyscallSpan {
-    /// The caller.
     pub tid: Tid,
-    /// Entry.
     pub from: MonotonicNs,
     /// Exit, or the end of the recording.
     pub to: MonotonicNs,
-    /// The system call's number.
     pub number: u32,
     /// What it returned; `None` where the recording ended before.
     pub result: Option<i64>,
@@ -151,13 +137,10 @@ pub struct SyscallSpan {
 /// A begin and its end, by one thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ScopeSpan {
-    /// The thread.
     pub tid: Tid,
-    /// Its begin.
     pub from: MonotonicNs,
     /// Its end, or that of the recording.
     pub to: MonotonicNs,
-    /// Which name.
     pub point: PointId,
     /// In how many others of that thread it lies.
     pub depth: u16,
@@ -172,11 +155,9 @@ pub struct ScopeSpan {
 /// A test point was passed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PointMark {
-    /// When.
     pub at: MonotonicNs,
     /// The thread that passed it.
     pub tid: Tid,
-    /// Which.
     pub point: PointId,
     /// An instant, a begin or an end.
     pub kind: PointKind,
@@ -189,13 +170,9 @@ pub struct PointMark {
 /// A probed function ran from entry to exit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CallSpan {
-    /// The caller.
     pub tid: Tid,
-    /// Entry.
     pub from: MonotonicNs,
-    /// Exit.
     pub to: MonotonicNs,
-    /// Which function.
     pub function: FunctionId,
     /// The recorder's depth of this call.
     pub depth: u16,
@@ -223,28 +200,19 @@ pub struct WakeMark {
 /// A thread left its CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SwitchMark {
-    /// When.
     pub at: MonotonicNs,
-    /// On which CPU.
     pub cpu: u16,
-    /// The previous task.
     pub prev: Tid,
-    /// Why.
     pub state: TaskState,
-    /// The next task.
     pub next: Tid,
 }
 
 /// A thread was moved to another CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MigrationMark {
-    /// When.
     pub at: MonotonicNs,
-    /// The thread.
     pub tid: Tid,
-    /// From where.
     pub from: u16,
-    /// To where.
     pub to: u16,
 }
 
@@ -255,11 +223,8 @@ pub struct GapMark {
     pub cpu: Option<u16>,
     /// For test points: of which thread.
     pub tid: Option<Tid>,
-    /// Since when.
     pub from: MonotonicNs,
-    /// Until when.
     pub to: MonotonicNs,
-    /// How many.
     pub count: u64,
 }
 
@@ -270,7 +235,6 @@ pub trait Sink {
     fn thread(&mut self, _span: &ThreadSpan) {}
     /// A CPU ran one task.
     fn cpu(&mut self, _span: &CpuSpan) {}
-    /// An interrupt was served.
     fn interrupt(&mut self, _span: &InterruptSpan) {}
     /// A CPU was in an idle state, by its number.
     fn idle(&mut self, _cpu: u16, _from: MonotonicNs, _to: MonotonicNs, _state: u32) {}
@@ -280,9 +244,7 @@ pub trait Sink {
     fn scope(&mut self, _span: &ScopeSpan) {}
     /// A test point of any kind.
     fn point(&mut self, _mark: &PointMark) {}
-    /// A probed function.
     fn call(&mut self, _span: &CallSpan) {}
-    /// A wake-up.
     fn wake(&mut self, _mark: &WakeMark) {}
     /// Called for each switch of a CPU.
     fn switch(&mut self, _mark: &SwitchMark) {}

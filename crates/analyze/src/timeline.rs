@@ -11,11 +11,9 @@ pub struct Bucket {
     pub start: ClockNs,
     /// Samples in it; never 0.
     pub count: u64,
-    /// The smallest latency.
     pub min: Nanos,
     /// The mean latency in ns.
     pub mean: f64,
-    /// The largest latency.
     pub max: Nanos,
 }
 

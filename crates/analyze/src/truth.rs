@@ -12,9 +12,7 @@ pub const LEAST_NS: i64 = 20_000;
 /// An injected cause was at work from `begin` to `end`, in ns on CLOCK_MONOTONIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Injected {
-    /// The first instant.
     pub begin: i64,
-    /// The last instant.
     pub end: i64,
     /// What this stretch of time is.
     pub role: Role,
@@ -67,7 +65,6 @@ pub struct Expected<'e> {
     /// The ids of causes that are right, each with its culprit; `*` at the end of a name stands for
     /// anything.
     pub causes: &'e [(&'e str, &'e str)],
-    /// Which samples are delayed.
     pub placing: Placing,
     /// Whether the culprit's name is also that of what is not injected: then nothing is false.
     pub is_shared: bool,

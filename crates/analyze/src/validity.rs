@@ -43,7 +43,6 @@ impl Validity {
         Validity { proofs }
     }
 
-    /// Judges an opened bundle.
     pub fn of_bundle(bundle: &Bundle) -> Validity {
         let recorded = bundle.recording.as_ref().map(|recording| recording.recorded());
         Validity::of(&bundle.manifest, &crate::views(bundle), recorded.as_ref())
@@ -54,12 +53,10 @@ impl Validity {
         Validity { proofs }
     }
 
-    /// What became of each.
     pub fn proofs(&self) -> &[Proof] {
         &self.proofs
     }
 
-    /// All of them together.
     pub fn word(&self) -> ValidityWord {
         let any = |outcome: ProofOutcome| self.proofs.iter().any(|proof| proof.outcome == outcome);
         match () {
@@ -95,7 +92,6 @@ impl Validity {
         })
     }
 
-    /// As documents show it.
     pub fn summary(&self) -> ValiditySummary {
         ValiditySummary { verdict: self.word(), proofs: self.proofs.clone() }
     }

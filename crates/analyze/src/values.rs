@@ -12,7 +12,6 @@ pub const BUCKETS: usize = 400;
 /// The values of one point over time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Curve {
-    /// Which point.
     pub point: PointId,
     /// Its first value (0) or its second (1).
     pub index: usize,
@@ -25,15 +24,12 @@ pub struct Curve {
 /// The values of one bucket of time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ValueBucket {
-    /// When it begins.
     pub start: MonotonicNs,
     /// Values in it; never 0.
     pub count: u64,
-    /// The smallest.
     pub min: i64,
     /// Of the values that fall into the bucket.
     pub mean: f64,
-    /// The largest.
     pub max: i64,
 }
 

@@ -21,7 +21,6 @@ pub(crate) struct Evidence<'a> {
     pub manifest: &'a Manifest,
     /// What the plan asks for.
     pub planned: &'a Planned,
-    /// The phases that began.
     pub phases: &'a [PhaseView<'a>],
     /// Their figures, with the verdict on each requirement.
     pub figures: &'a [PhaseSummary],
@@ -29,7 +28,6 @@ pub(crate) struct Evidence<'a> {
     pub found: &'a [Finding],
     /// What of the bundle cannot be read.
     pub damage: &'a [String],
-    /// What was recorded.
     pub recorded: Option<&'a Recorded>,
     /// Whether it was measured as requested.
     pub validity: &'a Validity,

@@ -9,7 +9,6 @@ use punctual_core::{Metric, Requirement};
 /// A requirement that does not hold.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Violation {
-    /// Which.
     pub requirement: Requirement,
     /// The figure: in ns for a time, else a count.
     pub figure: f64,

@@ -17,7 +17,6 @@ const FIRST_SCHEMA: &str = "punctual-account/1";
 pub struct SeriesAccount {
     /// Whether the series ended; until then it is as of the last checkpoint.
     pub complete: bool,
-    /// The samples.
     pub account: Account,
     /// Samples without kernel events: the timer woke no thread, because the thread was not asleep.
     /// All of their time is unknown.
@@ -25,7 +24,6 @@ pub struct SeriesAccount {
     /// Records of the kernel that found no room in the buffer, on all CPUs of the run.
     /// Their samples are among the unattributed.
     pub lost: u64,
-    /// What it cost.
     pub cost: Fact<AccountCost>,
 }
 

@@ -38,7 +38,6 @@ pub struct DecidingFigure {
     /// bound on latencies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beyond: Option<u64>,
-    /// Samples of the series.
     pub samples: u64,
     /// Its largest value in ns.
     pub max: Option<i64>,
@@ -66,7 +65,6 @@ pub struct Delays {
 pub struct Delay {
     /// The id of the cause (docs/reference/explain.md), or of the kind of entry of a CPU.
     pub cause: String,
-    /// Its name in words.
     pub words: String,
     /// The task, lock holder, interrupt or device; absent where the cause has none, or where it is
     /// not known.

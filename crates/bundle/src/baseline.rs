@@ -17,7 +17,6 @@ pub struct BaselineRun {
     pub created: jiff::Timestamp,
     /// The processor's model and the number of CPUs: machines that are alike share a history.
     pub machine: String,
-    /// The experiment's name.
     pub experiment: String,
     /// SHA-256 of the experiment as it was run: another version of it is another experiment.
     pub digest: String,
@@ -36,7 +35,6 @@ pub struct BaselineRun {
     /// Whether the history begins here: what was before is no longer held against anything.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub begins: bool,
-    /// The figures.
     pub figures: Vec<KeptFigure>,
     /// The machine, its kernel and its settings, a text for each.
     #[serde(default)]
@@ -60,7 +58,6 @@ pub struct KeptFigure {
 /// What became of a run beside those before it.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct HeldAgainst {
-    /// Where they are kept.
     pub directory: String,
     /// How many runs there were before it.
     pub runs: u64,
@@ -85,7 +82,6 @@ pub struct HeldAgainst {
 /// A figure that is worse than it was.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct WorseFigure {
-    /// Its name.
     pub figure: String,
     /// The median of the runs before, in ns or as a count.
     pub before: f64,
@@ -109,7 +105,6 @@ pub struct WorseFigure {
 /// A step that would be noticed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SmallestStep {
-    /// Of which figure.
     pub figure: String,
     /// A factor where it is a time, else a difference.
     pub by: f64,
@@ -135,9 +130,7 @@ pub struct TrendDocument {
 /// Runs of one experiment on one kind of machine and kernel.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TrendHistory {
-    /// The experiment's name.
     pub experiment: String,
-    /// The kind of machine.
     pub machine: String,
     /// The kernel's version and preemption.
     pub kernel: String,
@@ -152,7 +145,6 @@ pub struct TrendHistory {
 /// A run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TrendRun {
-    /// When it began, UTC.
     pub created: jiff::Timestamp,
     /// What was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -164,7 +156,6 @@ pub struct TrendRun {
 /// A figure over all runs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TrendFigure {
-    /// Its name.
     pub name: String,
     /// Whether it is a time, in ns, or a count.
     pub is_time: bool,

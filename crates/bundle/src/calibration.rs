@@ -11,17 +11,13 @@ pub struct Calibration {
     pub recorders: Vec<String>,
     /// The CPU of the thread.
     pub cpu: u32,
-    /// Its scheduling in force.
     pub scheduling: String,
-    /// Its period.
     pub period_ns: i64,
     /// How often it was measured without and with the recorders, beside one another.
     pub turns: u64,
-    /// How long each time.
     pub block_ns: i64,
     /// Samples while nothing was recorded.
     pub samples_without: u64,
-    /// Samples while it was.
     pub samples_with: u64,
     /// The percentiles that a block supports.
     pub shifts: Vec<Shift>,
@@ -33,7 +29,6 @@ pub struct Calibration {
 /// The shift of a percentile.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Shift {
-    /// Which.
     pub percentile: f64,
     /// What it is while nothing is recorded.
     pub without_ns: i64,
@@ -41,7 +36,6 @@ pub struct Shift {
     pub added_ns: i64,
     /// The least that it is, at a confidence of at least 95 %.
     pub low_ns: i64,
-    /// The most.
     pub high_ns: i64,
     /// Whether 0 lies outside of that: else no shift is shown, and none excluded.
     pub resolved: bool,
@@ -52,9 +46,7 @@ pub struct Shift {
 pub struct ProgramTimes {
     /// For how long they were counted.
     pub span_ns: i64,
-    /// How often they ran.
     pub runs: u64,
-    /// How long altogether.
     pub total_ns: u64,
     /// Each one that ran, the longest total first.
     pub programs: Vec<ProgramTime>,
@@ -67,9 +59,7 @@ pub struct ProgramTime {
     pub recorder: String,
     /// The tracepoint that it runs at.
     pub tracepoint: String,
-    /// How often it ran.
     pub runs: u64,
-    /// How long altogether.
     pub total_ns: u64,
 }
 

@@ -31,7 +31,6 @@ const HEADER: usize = 24;
 /// Where the frames of one series go.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
-    /// Frames written so far.
     written: u64,
     /// Which pair of slots is in use.
     size: u32,
@@ -65,7 +64,6 @@ impl Slots {
     }
 }
 
-/// Appends a frame.
 pub fn encode(out: &mut Vec<u8>, sequence: u64, state: &State) {
     let start = out.len();
     out.extend(MAGIC);

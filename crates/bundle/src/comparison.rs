@@ -54,7 +54,6 @@ pub struct ComparisonAnswer {
 pub struct Side {
     /// What it is called: by what differs between the sides, never two the same.
     pub label: String,
-    /// The bundles.
     pub runs: Vec<String>,
     /// Whose time its figures are in.
     #[serde(default)]
@@ -117,9 +116,7 @@ pub struct SideFigures {
     pub runs: usize,
     /// Samples in all of them.
     pub count: u64,
-    /// Samples lost.
     pub lost: u64,
-    /// Missed periods.
     pub overruns: u64,
     /// The time measured, in ns; `null` where not known.
     pub duration: Option<i64>,
@@ -135,16 +132,13 @@ pub struct SideFigures {
 pub struct MetricComparison {
     /// `p99.9`, `max`.
     pub metric: String,
-    /// On the first side.
     pub a: Option<f64>,
-    /// On the other.
     pub b: Option<f64>,
     /// `b − a`.
     pub difference: Option<f64>,
     /// The interval of the difference, of [`Comparison::confidence`] by itself; `null` where not
     /// bounded.
     pub low: Option<f64>,
-    /// Its upper end.
     pub high: Option<f64>,
     /// The difference as a share of `a`.
     pub relative: Option<f64>,
@@ -158,7 +152,6 @@ pub struct MetricComparison {
     pub p: Option<f64>,
     /// The same with all tests of the comparison counted.
     pub p_adjusted: Option<f64>,
-    /// What follows.
     pub verdict: Difference,
     /// How many times as much data would make the observed difference significant, if it is the
     /// true one.
@@ -176,7 +169,6 @@ pub struct Ratio {
     /// The lower end of its interval, of [`Comparison::confidence`] by itself; above 0; `null`
     /// where not bounded.
     pub low: Option<f64>,
-    /// Its upper end.
     pub high: Option<f64>,
 }
 
@@ -222,7 +214,6 @@ pub struct GateResult {
     pub series: String,
     /// The number of the other side.
     pub side: usize,
-    /// What became of it.
     pub verdict: VerdictWord,
     /// The end of the interval that decided, in ns.
     pub bound: Option<f64>,

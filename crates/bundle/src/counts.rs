@@ -56,12 +56,10 @@ pub enum CountSource {
 /// One count.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Count {
-    /// What was counted.
     pub name: String,
     /// The perf event behind it, where there is one: `raw_syscalls:sys_enter`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
-    /// Who counted it.
     pub source: CountSource,
     /// How many; ns where `is_time`.
     pub count: Fact<u64>,
@@ -111,8 +109,6 @@ impl Count {
 /// A count divided by another.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CountShare {
-    /// The other.
     pub of: String,
-    /// The quotient.
     pub share: f64,
 }

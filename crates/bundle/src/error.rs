@@ -17,26 +17,18 @@ pub enum BundleError {
     Io {
         /// `write`, `read`, `create`, `remove`.
         action: &'static str,
-        /// Where.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// There is no bundle at this place.
     #[error("{} is not a bundle: it has no readable bundle.json ({why})", path.display())]
-    NotABundle {
-        /// Where.
-        path: PathBuf,
-        /// Why not.
-        why: String,
-    },
+    NotABundle { path: PathBuf, why: String },
     /// Written by a newer punctual.
     #[error(
         "{} has format version {found}; this punctual reads up to {known}: use a newer one",
         path.display()
     )]
     TooNew {
-        /// Where.
         path: PathBuf,
         /// The version in the bundle.
         found: u32,
@@ -45,12 +37,7 @@ pub enum BundleError {
     },
     /// A file of the bundle does not hold what it should.
     #[error("{} is damaged: {why}", path.display())]
-    Damaged {
-        /// Where.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
+    Damaged { path: PathBuf, why: String },
 }
 
 fn advice(source: &io::Error) -> &'static str {

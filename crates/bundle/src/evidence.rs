@@ -12,9 +12,7 @@ pub struct Evidence {
     /// (`require_real_time`).
     #[serde(default)]
     pub real_time_required: bool,
-    /// The measuring threads.
     pub threads: Vec<ThreadEvidence>,
-    /// Memory locks.
     pub memory: MemoryEvidence,
     /// How the clocks went on while the phase ran.
     pub clock: ClockEvidence,
@@ -80,11 +78,9 @@ impl Evidence {
 /// A measuring thread.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ThreadEvidence {
-    /// The kernel's id.
     pub tid: i32,
     /// By their names within the phase.
     pub series: Vec<String>,
-    /// Policy and priority.
     pub scheduling: ReadBack,
     /// Why the kernel refused the requested scheduling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,7 +103,6 @@ pub struct ThreadEvidence {
 /// A property of a thread, read back from the kernel again and again.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ReadBack {
-    /// As requested.
     pub asked: String,
     /// How often it was read while the thread measured.
     pub times: u64,
@@ -123,7 +118,6 @@ pub struct ReadBack {
 pub struct Deviation {
     /// How long after the start of the phase.
     pub at: Nanos,
-    /// What was read.
     pub value: String,
 }
 
@@ -167,11 +161,9 @@ pub struct IsolationEvidence {
 /// What a load did while the phase ran.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct LoadEvidence {
-    /// As in the experiment.
     pub name: String,
     /// How long it was to run, from its start on.
     pub due: Nanos,
-    /// How long it did.
     pub alive: Nanos,
     /// Whether its last end was a success, after which it was not to be started again.
     #[serde(default)]
@@ -202,14 +194,12 @@ pub struct LoadProgress {
     pub switches: u64,
     /// Bytes read and written, whatever from and to.
     pub io_bytes: u64,
-    /// Processes that were seen.
     pub processes: u64,
 }
 
 /// A program whose cycles were measured.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ProgramEvidence {
-    /// The measure's name.
     pub name: String,
     /// The series of its threads, by their names within the phase.
     pub series: Vec<String>,
@@ -229,7 +219,6 @@ pub struct ProgramEvidence {
 /// Another run of punctual that measured on CPUs of this one.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct OtherMeasurement {
-    /// Its process.
     pub pid: u32,
     /// The CPUs that both measured on.
     pub cpus: CpuSet,

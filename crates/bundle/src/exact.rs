@@ -14,7 +14,6 @@ pub const EXACT_MEMBER: &str = "exact";
 pub struct ExactDocument {
     /// [`EXACT_SCHEMA`].
     pub schema: String,
-    /// The kernel's release.
     pub kernel: String,
     /// The virtual time of an instruction, in ns.
     pub ns_per_instruction: u32,
@@ -37,7 +36,6 @@ pub struct ExactDocument {
     /// What is different on another kernel, or in another run, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<ExactDifference>,
-    /// Limits of all this.
     pub findings: Vec<Finding>,
 }
 
@@ -46,7 +44,6 @@ pub struct ExactDocument {
 pub struct ExactDifference {
     /// The other run, as it was named.
     pub against: String,
-    /// Its kernel's release.
     pub kernel: String,
     /// The digest of all its samples.
     pub digest: String,
@@ -88,7 +85,6 @@ pub struct PartDifference {
 /// A function in a part of the way of both runs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FunctionDifference {
-    /// The part.
     pub kind: String,
     /// Untrusted: escape it for output.
     pub function: String,
@@ -101,7 +97,6 @@ pub struct FunctionDifference {
 /// The longest sections of each kind, the longest first.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Sections {
-    /// With interrupts disabled.
     pub irqs_disabled: Vec<DisabledSection>,
     /// With preemption disabled.
     #[serde(default)]
@@ -149,15 +144,12 @@ impl Sections {
 pub struct ExactSample {
     /// Its phase; empty for the ordinary sample, unless it is among the worst.
     pub phase: String,
-    /// Its series; empty likewise.
     pub series: String,
     /// Its number in the series.
     pub sample: Option<u64>,
-    /// When it was due.
     pub due: i64,
     /// From `due` to `woke`, in virtual time.
     pub latency_ns: i64,
-    /// The measuring thread.
     pub thread: String,
     /// Instructions between release and arrival.
     pub instructions: u64,
@@ -206,7 +198,6 @@ pub struct ExactPart {
 pub struct ExactFunction {
     /// Untrusted: escape it for output.
     pub name: String,
-    /// Its own instructions.
     pub own: u64,
     /// Those and those of what it called.
     pub total: u64,
@@ -221,14 +212,12 @@ pub struct ExactLine {
     pub line: String,
     /// The function that executed it.
     pub function: String,
-    /// Its own instructions.
     pub own: u64,
 }
 
 /// What a sample has more of.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct MoreThan {
-    /// By its symbol.
     pub function: String,
     /// Its own instructions in this sample.
     pub here: u64,
@@ -239,7 +228,6 @@ pub struct MoreThan {
 /// A call of a function on the path of a sample.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ExactCall {
-    /// By its symbol.
     pub function: String,
     /// The task for which it ran; `interrupt` in one.
     pub context: String,
@@ -265,11 +253,8 @@ pub struct DisabledSection {
     /// `need_resched` on `interrupt` or `task`, by where it is set.
     #[serde(default)]
     pub context: String,
-    /// How often.
     pub count: u64,
-    /// Instructions, all together.
     pub total: u64,
-    /// Instructions of the longest.
     pub longest: u64,
     /// The function in which the longest ended.
     pub ended_in: String,

@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The exit codes of every subcommand; bundles hold that of their run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Exit {
-    /// Done.
     Done = 0,
-    /// Failed while running.
     Failed = 1,
     /// The request was wrong; nothing was started.
     Refused = 2,

@@ -22,7 +22,6 @@ pub struct ExplainDocument {
     pub series: Vec<SeriesWindows>,
     /// The samples, by series, of each the latest first.
     pub samples: Vec<ExplainedSample>,
-    /// Limits of all this.
     pub findings: Vec<Finding>,
 }
 
@@ -49,9 +48,7 @@ pub struct ExplainedSample {
     pub latency_ns: i64,
     /// The CPU on which its end was seen.
     pub cpu: Option<u16>,
-    /// The thread.
     pub tid: u32,
-    /// The thread's name.
     pub task: String,
     /// Where the time went: one after the other, without holes; they add up to `latency_ns`.
     pub parts: Vec<ExplainedPart>,
@@ -79,7 +76,6 @@ pub struct ExplainedSample {
 pub struct ExplainedWakeUp {
     /// The thread that was woken.
     pub tid: u32,
-    /// Its name.
     pub task: String,
     /// What it had waited for: `lock`, `reclaim`, `page-fault`, `uninterruptible`, `sleep`.
     pub wait: String,
@@ -99,7 +95,6 @@ pub struct ExplainedWakeUp {
 pub struct ExplainedPacket {
     /// The device's interrupt; `null` for a packet that a thread of this machine sent.
     pub irq: Option<String>,
-    /// When its handler began.
     pub irq_at: Option<i64>,
     /// When the softirq began that delivered it; `null` where a thread did.
     pub delivery: Option<i64>,
@@ -136,9 +131,7 @@ pub struct ExplainedPart {
     pub who: Option<String>,
     /// The task that is responsible, where one is.
     pub tid: Option<u32>,
-    /// How long it took.
     pub ns: i64,
-    /// Its beginning.
     pub from: i64,
     /// The CPU that it concerns.
     pub cpu: Option<u16>,
@@ -153,18 +146,15 @@ pub struct ExplainedPart {
     pub meanwhile: Vec<ExplainedPart>,
     /// The events that prove it, at most [`EVIDENCE_SHOWN`] of them.
     pub evidence: Vec<Evidence>,
-    /// How many there are.
     pub evidence_count: u64,
 }
 
 /// An event that proves a part.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Its instant.
     pub at: i64,
     /// Where it ran; `null` where no event shows it.
     pub cpu: Option<u16>,
-    /// Who ran there.
     pub tid: u32,
     /// Its name: that of its tracepoint where it has one.
     pub event: String,

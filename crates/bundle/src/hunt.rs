@@ -12,7 +12,6 @@ pub const HUNT_SCHEMA: &str = "punctual-hunt/2";
 pub struct HuntDocument {
     /// [`HUNT_SCHEMA`].
     pub schema: String,
-    /// The kernel as requested.
     pub kernel: String,
     /// The virtual time of an instruction, in ns.
     pub ns_per_instruction: u32,
@@ -22,13 +21,11 @@ pub struct HuntDocument {
     pub seed: u32,
     /// Loads that could be tried.
     pub loads: u64,
-    /// Those that were.
     pub surveyed: u64,
     /// What is left of an input shows at least so many percent of the longest.
     pub least_percent: u64,
     /// In the order in which they were taken.
     pub trials: Vec<Trial>,
-    /// The worst sample.
     pub worst: Option<HuntCause>,
     /// The distinct causes, the longest first.
     pub causes: Vec<HuntCause>,
@@ -40,7 +37,6 @@ pub struct HuntDocument {
     pub failures: Vec<HuntFailure>,
     /// Other kernels with the same inputs.
     pub against: Vec<Against>,
-    /// Requirements with their verdicts.
     pub required: Vec<Required>,
 }
 
@@ -72,15 +68,12 @@ pub struct Trial {
     pub number: u64,
     /// `survey`, `sweep`, `halving`, `local`, `random`, `minimise`.
     pub stage: String,
-    /// The commands.
     pub loads: Vec<String>,
     /// The seed of the loads and of the timer.
     pub seed: u32,
-    /// What became of it.
     pub state: TrialState,
     /// Why it failed, or what makes it invalid.
     pub why: Option<String>,
-    /// The worst sample.
     pub worst_ns: Option<i64>,
     /// The longest section with interrupts disabled.
     pub irqs_disabled: Option<u64>,
@@ -111,7 +104,6 @@ pub struct HuntCause {
     pub kind: String,
     /// The function of the section, or that took most of the time.
     pub function: String,
-    /// The longest, in instructions.
     pub longest: u64,
     /// The number of the trial that showed it.
     pub trial: u64,
@@ -137,7 +129,6 @@ pub struct HuntFailure {
     pub trials: u64,
     /// The number of the one with the fewest loads.
     pub trial: u64,
-    /// Its commands.
     pub loads: Vec<String>,
     /// Its experiment, below the directory of the search.
     pub file: Option<String>,
@@ -148,7 +139,6 @@ pub struct HuntFailure {
 /// The least that shows a cause.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Least {
-    /// The commands.
     pub loads: Vec<String>,
     /// How long it measures, in its own time.
     pub duration_ns: i64,
@@ -163,9 +153,7 @@ pub struct Least {
 /// Another kernel with the inputs of the causes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Against {
-    /// The other kernel.
     pub kernel: String,
-    /// Inputs that both measured.
     pub inputs: u64,
     /// Inputs that one of them did not.
     pub failed: u64,
@@ -182,7 +170,6 @@ pub struct Change {
     pub function: String,
     /// The longest on the kernel that was searched; 0 where it was not seen.
     pub here: u64,
-    /// On the other.
     pub there: u64,
     /// What the kernel that was searched is, compared with the other.
     pub change: Changed,
@@ -194,20 +181,17 @@ pub struct Change {
 pub enum Changed {
     /// Only on the kernel that was searched.
     New,
-    /// Only on the other.
     Gone,
     /// Longer by more than 10 %.
     Longer,
     /// Shorter by more than 10 %.
     Shorter,
-    /// Neither.
     Same,
 }
 
 /// A requirement on all that was found.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Required {
-    /// As written.
     pub requirement: String,
     /// Whether it holds. A search that found nothing longer proves no bound.
     pub verdict: VerdictWord,

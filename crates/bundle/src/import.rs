@@ -56,7 +56,6 @@ pub enum ImportError {
         what: &'static str,
         /// Where, from 1.
         line: usize,
-        /// What is wrong.
         why: String,
     },
     /// Nothing in it names the tool that wrote it.
@@ -216,7 +215,6 @@ impl Input {
         }
     }
 
-    /// What wrote it.
     fn tool(self) -> Tool {
         match self {
             Input::Json(from) => from.unwrap_or(Tool::Cyclictest),

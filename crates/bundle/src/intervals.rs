@@ -14,11 +14,8 @@ pub const OCCUPANCY_SCHEMA: &str = "punctual-occupancy/2";
 /// What of a recording these figures are of.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Covered {
-    /// The first instant covered.
     pub began: i64,
-    /// The last.
     pub ended: i64,
-    /// Events that are missing.
     pub lost: u64,
     /// Events in no figure, because there were more threads, pairs or functions than are followed.
     pub untracked: u64,
@@ -29,7 +26,6 @@ pub struct Covered {
 pub struct PairsDocument {
     /// [`PAIRS_SCHEMA`].
     pub schema: String,
-    /// What they are of.
     pub covered: Covered,
     /// All limits together; `null` where none was given.
     pub verdict: Option<VerdictWord>,
@@ -38,18 +34,15 @@ pub struct PairsDocument {
     /// Scopes of test points with their exclusive times, those of most exclusive time first.
     #[serde(default)]
     pub scopes: Vec<ScopeSummary>,
-    /// Probed functions.
     pub functions: Vec<FunctionSummary>,
     /// The values of points over time.
     pub values: Vec<ValueCurve>,
-    /// Limits of the recording.
     pub findings: Vec<Finding>,
 }
 
 /// Statistics of intervals, in ns.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct IntervalFigures {
-    /// How many.
     pub count: u64,
     /// The shortest; negative where two clocks disagree by more.
     pub min: Option<i64>,
@@ -57,13 +50,10 @@ pub struct IntervalFigures {
     pub mean: Option<f64>,
     /// In ns; `null` without any.
     pub median: Option<i64>,
-    /// The longest.
     pub max: Option<i64>,
     /// Their standard deviation as a population.
     pub stddev: Option<f64>,
-    /// As in a series.
     pub percentiles: BTreeMap<String, i64>,
-    /// As in a series.
     pub unsupported_percentiles: BTreeMap<String, u64>,
 }
 
@@ -79,9 +69,7 @@ pub struct PairSummary {
     /// Of the matched ones that are certain.
     #[serde(flatten)]
     pub figures: IntervalFigures,
-    /// A's without a B.
     pub unmatched_from: u64,
-    /// B's without an A.
     pub unmatched_to: u64,
     /// Matches that reach over missing events; in no other figure.
     #[serde(alias = "doubtful")]
@@ -97,9 +85,7 @@ pub struct PairSummary {
 /// Matches that may not be true.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct UncertainSummary {
-    /// How many.
     pub count: u64,
-    /// The longest.
     pub max: Option<i64>,
 }
 
@@ -108,9 +94,7 @@ pub struct UncertainSummary {
 pub struct LimitSummary {
     /// As stated: `< 100us`.
     pub limit: String,
-    /// What became of it.
     pub verdict: VerdictWord,
-    /// Intervals beyond it.
     pub violations: u64,
     /// Why it is undecided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,17 +104,13 @@ pub struct LimitSummary {
 /// One of the worst.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct WorstInterval {
-    /// How long it took.
     pub latency: i64,
     /// Its place among the matched ones.
     pub seq: u64,
-    /// When it began.
     pub from: i64,
-    /// When it ended.
     pub to: i64,
     /// The thread in which it ended.
     pub tid: u32,
-    /// Its name.
     pub task: String,
     /// The value that its end carried.
     pub value: Option<i64>,
@@ -146,22 +126,17 @@ pub struct WorstInterval {
 pub struct Share {
     /// `running`, `ready`, `sleeping`, `blocked`, `other` or `unknown`.
     pub state: String,
-    /// How long.
     pub ns: i64,
 }
 
 /// Something that ran.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Ran {
-    /// Where.
     pub cpu: u16,
     /// `task`, `idle`, `unknown`, `hardirq`, `vector` or `softirq`.
     pub kind: String,
-    /// Its name.
     pub who: String,
-    /// For tasks: which.
     pub tid: Option<u32>,
-    /// How long.
     pub ns: i64,
 }
 
@@ -178,7 +153,6 @@ pub struct ScopeSummary {
     pub exclusive: IntervalFigures,
     /// All inclusive times together; of a recursion the outermost one alone.
     pub total: i64,
-    /// All exclusive times together.
     pub exclusive_total: i64,
     /// Of the exclusive times of all scopes.
     pub share: Option<f64>,
@@ -188,7 +162,6 @@ pub struct ScopeSummary {
     pub recursive: u64,
     /// Those that ended while one that had begun later was open.
     pub overlapping: u64,
-    /// Those without an end.
     pub open: u64,
     /// Those that reach over missing points; in no other figure.
     #[serde(alias = "doubtful")]
@@ -217,14 +190,12 @@ pub struct FunctionSummary {
     pub limit: Option<LimitSummary>,
     /// The worst ones, the longest first.
     pub worst: Vec<WorstInterval>,
-    /// As in a pair.
     pub histogram: Vec<(i64, u64)>,
 }
 
 /// The values of a point over time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ValueCurve {
-    /// The point's name.
     pub point: String,
     /// Its first value (0) or its second (1).
     pub index: usize,
@@ -237,15 +208,11 @@ pub struct ValueCurve {
 /// The values of one bucket of time.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ValueSummary {
-    /// When it begins.
     pub start: i64,
-    /// How many.
     pub count: u64,
-    /// The smallest.
     pub min: i64,
     /// Of the values that fall into the bucket.
     pub mean: f64,
-    /// The largest.
     pub max: i64,
 }
 
@@ -254,7 +221,6 @@ pub struct ValueSummary {
 pub struct OccupancyDocument {
     /// [`OCCUPANCY_SCHEMA`].
     pub schema: String,
-    /// What it is of.
     pub covered: Covered,
     /// Transitions that contradict what was known before, without a gap to explain it.
     pub contradictions: u64,
@@ -264,7 +230,6 @@ pub struct OccupancyDocument {
     pub processes: Vec<ProcessOccupancy>,
     /// Interrupts, by the time they took.
     pub interrupts: Vec<InterruptOccupancy>,
-    /// Limits of the recording.
     pub findings: Vec<Finding>,
 }
 
@@ -287,7 +252,6 @@ impl OccupancyDocument {
 /// How a CPU spent the recording, in ns.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CpuOccupancy {
-    /// Its number.
     pub cpu: u16,
     /// Busy with tasks, interrupts included.
     pub busy: i64,
@@ -310,15 +274,12 @@ pub struct Times {
     pub running: i64,
     /// Of that, in handlers of interrupts and in softirqs, in ns.
     pub interrupted: i64,
-    /// Waited for a CPU.
     pub ready: i64,
     /// Of that, on its way to a runqueue.
     pub waking: i64,
-    /// Waited, interruptible.
     pub sleeping: i64,
     /// Waited, uninterruptible, or for a lock with priority inheritance.
     pub blocked: i64,
-    /// Stopped, or another state.
     pub other: i64,
     /// Not shown by the recording.
     pub unknown: i64,
@@ -326,7 +287,6 @@ pub struct Times {
     pub voluntary: u64,
     /// Switches away although it could have run.
     pub involuntary: u64,
-    /// Moves to another CPU.
     pub migrations: u64,
     /// Times that it was woken.
     pub wakeups: u64,
@@ -349,7 +309,6 @@ pub struct ProcessOccupancy {
 /// How long a thread had CPUs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ThreadOccupancy {
-    /// Its number.
     pub tid: u32,
     /// Untrusted: escape it for output.
     pub name: String,
@@ -358,7 +317,6 @@ pub struct ThreadOccupancy {
     pub times: Times,
     /// The longest wait for a CPU.
     pub longest_ready: Option<i64>,
-    /// When that began.
     pub longest_ready_at: Option<i64>,
 }
 
@@ -369,7 +327,6 @@ pub struct InterruptOccupancy {
     pub kind: String,
     /// Untrusted: escape it for output.
     pub name: String,
-    /// Where.
     pub cpu: u16,
     /// How often it was served to its end.
     pub count: u64,

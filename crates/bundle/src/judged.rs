@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictWord {
-    /// It holds.
     Met,
-    /// It does not.
     NotMet,
     /// The evidence does not decide.
     Undecided,
@@ -17,7 +15,6 @@ pub enum VerdictWord {
 }
 
 impl VerdictWord {
-    /// All of them.
     pub const ALL: [VerdictWord; 4] =
         [VerdictWord::Met, VerdictWord::NotMet, VerdictWord::Undecided, VerdictWord::Invalid];
 
@@ -54,13 +51,10 @@ impl VerdictWord {
 pub enum ProofWord {
     /// The kernel is the requested one.
     Kernel,
-    /// The recording lost nothing.
     Recorder,
     /// Policy and priority are the requested ones, before, during and after.
     Scheduling,
-    /// So is the affinity.
     Affinity,
-    /// Memory is locked.
     Memory,
     /// The clocks can be used.
     Clock,
@@ -68,11 +62,9 @@ pub enum ProofWord {
     Isolation,
     /// A load was there and worked.
     Load,
-    /// Nobody else measured there.
     Others,
     /// There are as many samples as were due.
     Samples,
-    /// Nothing was throttled.
     Throttling,
 }
 

@@ -13,7 +13,6 @@ use std::path::Path;
 pub const SCHEMA: &str = "punctual-lab/1";
 /// What `target` of a cell begins with where it is a virtual machine; its timebase follows.
 pub const VIRTUAL_MACHINE: &str = "virtual machine";
-/// The file's name.
 pub const FILE: &str = "lab.json";
 
 /// `lab.json`.
@@ -23,13 +22,11 @@ pub struct LabDocument {
     pub schema: String,
     /// The version of punctual that wrote it.
     pub punctual: String,
-    /// The lab's name.
     pub name: String,
     /// When it was first run, UTC.
     pub created: jiff::Timestamp,
     /// Whether every cell was run to its end, or failed.
     pub finished: bool,
-    /// The axes in order.
     pub axes: Vec<AxisDocument>,
     /// The seeds; empty where the experiment's own was taken.
     pub seeds: Vec<u64>,
@@ -41,7 +38,6 @@ pub struct LabDocument {
     pub limits: Vec<String>,
     /// Published figures to set beside.
     pub published: Vec<PublishedDocument>,
-    /// The cells in order.
     pub cells: Vec<CellDocument>,
     /// All verdicts together; `null` where nothing was required.
     pub verdict: Option<VerdictWord>,
@@ -81,7 +77,6 @@ impl LabDocument {
 pub struct AxisDocument {
     /// As the lab file names it.
     pub name: String,
-    /// Its values in order.
     pub values: Vec<String>,
 }
 
@@ -90,7 +85,6 @@ pub struct AxisDocument {
 pub struct LabRequirement {
     /// The measure; `null`: every one.
     pub measure: Option<String>,
-    /// As stated.
     pub requirement: String,
 }
 
@@ -103,7 +97,6 @@ pub struct CellDocument {
     pub axes: BTreeMap<String, String>,
     /// Where it runs, in words: `virtual machine, virtual time`.
     pub target: String,
-    /// How far it is.
     pub state: CellState,
     /// The bundle of its worst seed (first repetition); `null` until there is one.
     pub bundle: Option<String>,
@@ -173,7 +166,6 @@ pub struct WorstSample {
 pub enum CellState {
     /// Not everything has been run.
     Waiting,
-    /// Everything has been run.
     Done,
     /// At least one run failed.
     Failed,
@@ -203,23 +195,19 @@ pub struct CellSeries {
 pub struct SeriesFigures {
     /// By its name in the experiment.
     pub phase: String,
-    /// Its name.
     pub series: String,
     /// The measure that it belongs to.
     pub measure: String,
-    /// Samples.
     pub count: u64,
     /// Samples measured and lost; `null` where not known.
     pub lost: Option<u64>,
     /// Missed periods; `null` where not known.
     pub overruns: Option<u64>,
-    /// The smallest.
     pub min: Option<i64>,
     /// In ns.
     pub mean: Option<f64>,
     /// In ns.
     pub median: Option<i64>,
-    /// The largest.
     pub max: Option<i64>,
     /// Standard deviation of the samples as a population.
     pub stddev: Option<f64>,
@@ -234,11 +222,8 @@ pub struct SeedDocument {
     pub seed: Option<u64>,
     /// Its experiment file, relative to the directory of the lab.
     pub experiment: String,
-    /// The repetitions in order.
     pub runs: Vec<RunDocument>,
-    /// Its requirements together.
     pub verdict: Option<VerdictWord>,
-    /// Its series (first repetition).
     pub series: Vec<SeriesFigures>,
 }
 
@@ -261,7 +246,6 @@ pub struct RunDocument {
 /// Published figures.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PublishedDocument {
-    /// What they show.
     pub title: String,
     /// The hardware, kernel and method that they are of.
     pub setup: String,
@@ -276,13 +260,9 @@ pub struct PublishedDocument {
 /// without.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PublishedClaim {
-    /// What it is about.
     pub label: String,
-    /// As it was published.
     pub published: String,
-    /// The axis.
     pub axis: String,
-    /// Its value.
     pub value: String,
     /// The values that it is compared with.
     pub against: Vec<String>,
@@ -314,7 +294,6 @@ impl PublishedClaim {
     pub fn is_of(&self, cell: &CellDocument) -> bool {
         chosen(&self.cells, cell)
     }
-    /// Whether a series is.
     pub fn covers(&self, series: &str) -> bool {
         named(&self.series, series)
     }
@@ -323,17 +302,14 @@ impl PublishedClaim {
 /// A row of published figures.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PublishedRow {
-    /// What it is called.
     pub label: String,
     /// The cells here that are set beside it: for each axis named, one of these values.
     pub cells: BTreeMap<String, Vec<String>>,
     /// The series that are: those of this name and those below it; empty: all.
     pub series: String,
-    /// The smallest.
     pub min: Option<i64>,
     /// In ns.
     pub mean: Option<i64>,
-    /// The largest.
     pub max: Option<i64>,
     /// The limits of the figures.
     pub note: String,
@@ -344,7 +320,6 @@ impl PublishedRow {
     pub fn is_of(&self, cell: &CellDocument) -> bool {
         chosen(&self.cells, cell)
     }
-    /// Whether a series is.
     pub fn covers(&self, series: &str) -> bool {
         named(&self.series, series)
     }

@@ -40,7 +40,6 @@ pub struct Line {
     pub start: i64,
     /// The same on the series' clock.
     pub clock_start: ClockNs,
-    /// How long it is.
     pub length: Nanos,
     /// Samples recorded and lost in it.
     pub losses: Losses,

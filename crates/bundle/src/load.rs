@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 pub struct Shares {
     /// Not idle: everything but idle and iowait.
     pub busy: f64,
-    /// Taken by the hypervisor.
     pub steal: f64,
     /// In hardirqs and softirqs.
     pub interrupts: f64,
@@ -17,7 +16,6 @@ pub struct Shares {
 /// The load of all CPUs together and of each.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct CpuLoad {
-    /// All CPUs together.
     pub all: Shares,
     /// Each CPU by its number.
     pub cpus: BTreeMap<u32, Shares>,

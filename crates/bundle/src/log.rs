@@ -25,7 +25,6 @@ pub(crate) const KIND_LINE: u8 = 3;
 pub struct LogContents {
     /// The samples that were kept, in order.
     pub samples: Vec<Sample>,
-    /// The windows, in order.
     pub windows: Vec<Window>,
     /// Bytes at the end that are no whole block: what was being written when the writer died.
     pub torn_bytes: u64,
@@ -69,7 +68,6 @@ fn encode_run(out: &mut Vec<u8>, run: &[Sample]) {
     });
 }
 
-/// Appends a window.
 pub fn encode_window(out: &mut Vec<u8>, window: &Window) {
     block(out, KIND_WINDOW, |payload| {
         put_signed(payload, window.start.ns());

@@ -21,7 +21,6 @@ pub struct Manifest {
     pub version: u32,
     /// The version of punctual that wrote it.
     pub punctual: String,
-    /// The experiment's name.
     pub experiment: String,
     /// The file in the bundle that holds the experiment as written; absent for imports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,12 +72,10 @@ pub struct Manifest {
 pub struct Gap {
     /// When statistics were last saved, or the run was interrupted.
     pub from: jiff::Timestamp,
-    /// When it went on.
     pub to: jiff::Timestamp,
 }
 
 impl Gap {
-    /// How long it is.
     pub fn length(&self) -> Nanos {
         let length = self.to.as_nanosecond() - self.from.as_nanosecond();
         Nanos(i64::try_from(length).unwrap_or(i64::MAX).max(0))
@@ -88,9 +85,7 @@ impl Gap {
 /// How a run ended.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Ending {
-    /// When, UTC.
     pub at: jiff::Timestamp,
-    /// How.
     pub outcome: Outcome,
     /// The exit code of the command.
     pub exit_code: u8,
@@ -100,7 +95,6 @@ pub struct Ending {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// Everything planned was done.
     Completed,
     /// A signal requested the end; what was measured until then is whole.
     Interrupted,
@@ -121,15 +115,12 @@ pub enum Outcome {
     StoppedByLoad {
         /// By its name in the experiment.
         load: String,
-        /// How it ended.
         how: String,
         /// Whether it did so with success; absent in what older versions wrote.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         success: Option<bool>,
     },
-    /// Something failed.
     Failed {
-        /// What.
         why: String,
     },
 }

@@ -58,12 +58,10 @@ impl Pinned {
 }
 
 impl Member {
-    /// The directory itself.
     pub fn root(directory: &Path) -> Member {
         Member { root: directory.into(), path: directory.to_owned(), private: false }
     }
 
-    /// What lies below it.
     pub fn join(&self, name: impl AsRef<Path>) -> Member {
         self.at(self.path.join(name))
     }
@@ -88,7 +86,6 @@ impl Member {
         &self.path
     }
 
-    /// Its path, for messages.
     pub fn display(&self) -> Display<'_> {
         self.path.display()
     }
@@ -136,7 +133,6 @@ impl Member {
         Ok(Pinned { directory: walk(&root, inside, OFlags::RDONLY | OFlags::DIRECTORY)? })
     }
 
-    /// Reads it whole.
     pub fn read(&self) -> Result<Vec<u8>, BundleError> {
         self.read_at_most(MAX_FILE)
     }
@@ -232,7 +228,6 @@ impl Member {
         made.map_err(BundleError::io("create", &self.path))
     }
 
-    /// Takes a file away.
     pub fn remove(&self) -> Result<(), BundleError> {
         let removed =
             self.parent().and_then(|(parent, name)| Ok(unlinkat(parent, name, AtFlags::empty())?));
@@ -281,12 +276,10 @@ impl Member {
         replaced.map_err(BundleError::io("write", &self.path))
     }
 
-    /// Replaces its content.
     pub fn replace(&self, bytes: &[u8]) -> Result<(), BundleError> {
         self.replace_with(|out| out.write_all(bytes))
     }
 
-    /// Replaces a document.
     pub fn replace_json(&self, value: &impl Serialize) -> Result<(), BundleError> {
         self.replace(&self.json(value)?)
     }

@@ -18,7 +18,6 @@ pub const NEWEST: &str = "newest samples";
 pub struct PhaseMeta {
     /// The name in the experiment.
     pub name: String,
-    /// When it began, UTC.
     pub started: jiff::Timestamp,
     /// The same instant on CLOCK_MONOTONIC, in ns.
     pub started_monotonic: i64,
@@ -69,7 +68,6 @@ impl PhaseMeta {
 pub struct MeasureMeta {
     /// Its name in the experiment.
     pub name: String,
-    /// The kind of workload.
     pub workload: String,
     /// The parameters of the kind, as run.
     #[serde(default)]
@@ -86,9 +84,7 @@ pub struct MeasureMeta {
 pub struct LoadMeta {
     /// Its name in the experiment.
     pub name: String,
-    /// Program and arguments.
     pub argv: Vec<String>,
-    /// Where it could run.
     pub cpus: CpuSet,
     /// How often it was started.
     #[serde(default)]

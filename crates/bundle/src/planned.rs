@@ -82,7 +82,6 @@ impl Planned {
         })
     }
 
-    /// Whether anything is required.
     pub fn asks(&self) -> bool {
         !self.limits.is_empty() || self.phases.iter().any(|phase| !phase.requirements.is_empty())
     }

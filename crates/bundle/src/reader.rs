@@ -28,11 +28,8 @@ const MAX_LOG: u64 = 8 << 30;
 /// An opened bundle.
 #[derive(Clone, Debug)]
 pub struct Bundle {
-    /// Where it was opened.
     pub directory: PathBuf,
-    /// Its header.
     pub manifest: Manifest,
-    /// Whether the run ended.
     pub completeness: Completeness,
     /// The phases that were begun, in order.
     pub phases: Vec<Phase>,
@@ -64,14 +61,12 @@ pub enum Completeness {
 pub struct Phase {
     /// Its name, times and loads.
     pub meta: PhaseMeta,
-    /// Its series in order.
     pub series: Vec<Series>,
 }
 
 /// A series: its statistics are in memory, its samples are read on demand.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// What it is.
     pub meta: SeriesMeta,
     /// Its statistics at its end, or as of the last checkpoint where it was cut off.
     pub state: State,

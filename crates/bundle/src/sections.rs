@@ -13,14 +13,12 @@ pub const SECTIONS_SCHEMA: &str = "punctual-sections/1";
 pub struct SectionsDocument {
     /// [`SECTIONS_SCHEMA`].
     pub schema: String,
-    /// The kernel's release.
     pub kernel: String,
     /// The preemption model in force: `none`, `voluntary`, `full`, `lazy`, `real-time`; none where
     /// it is not known.
     pub preemption: Option<String>,
     /// The virtual time of an instruction, in ns.
     pub ns_per_instruction: u32,
-    /// What ran.
     pub run: SectionsRun,
     /// Instructions of the whole run, with boot and preparation.
     pub instructions: u64,
@@ -31,7 +29,6 @@ pub struct SectionsDocument {
     pub sections: Sections,
     /// Requirements on the longest of all, with their verdicts.
     pub required: Vec<Required>,
-    /// Limits of all this.
     pub findings: Vec<Finding>,
 }
 
@@ -40,19 +37,11 @@ pub struct SectionsDocument {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum SectionsRun {
     /// A command in a guest, from its start to its end.
-    Command {
-        /// Its words.
-        command: Vec<String>,
-        /// Its exit status.
-        status: Option<i32>,
-    },
+    Command { command: Vec<String>, status: Option<i32> },
     /// The boot of a guest, from the first instruction until it is switched off.
     Boot,
     /// A measurement, from its first sample to its last.
-    Measurement {
-        /// Of all its samples.
-        digest: String,
-    },
+    Measurement { digest: String },
 }
 
 impl SectionsDocument {

@@ -17,16 +17,13 @@ pub struct ThreadUsage {
     pub minor_faults: u64,
     /// Page faults that needed I/O.
     pub major_faults: u64,
-    /// Context switches by sleeping.
     pub voluntary_switches: u64,
-    /// Context switches by preemption.
     pub involuntary_switches: u64,
 }
 
 /// The whole state of a series.
 #[derive(Clone, Debug)]
 pub struct State {
-    /// The statistics.
     pub data: SeriesData,
     /// The kernel's counts for the thread; known once it ended.
     pub usage: Fact<ThreadUsage>,
@@ -106,7 +103,6 @@ impl ExactDoc<Vec<(usize, u64)>> {
 }
 
 impl State {
-    /// Writes the JSON text.
     pub fn write(&self, out: impl Write) -> io::Result<()> {
         let d = &self.data;
         let doc = StateDoc {

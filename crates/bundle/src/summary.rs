@@ -28,7 +28,6 @@ pub struct Summary {
     pub answer: Option<Answer>,
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// The experiment's name.
     pub experiment: String,
     /// When the run began, UTC.
     pub created: jiff::Timestamp,
@@ -41,12 +40,10 @@ pub struct Summary {
     pub digest: Option<String>,
     /// How it ended; `null` when it was cut off.
     pub ending: Option<Ending>,
-    /// The phases in order.
     pub phases: Vec<PhaseSummary>,
     /// What test points cost, by the way they are written; not there unless that was measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mechanisms: Vec<MechanismSummary>,
-    /// Warnings about the figures.
     pub findings: Vec<Finding>,
     /// What became of what was asked: `verdict` (`met`, `not-met`, `undecided`, `invalid`, or
     /// `null` where nothing was) and `reasons`.
@@ -81,7 +78,6 @@ pub struct Summary {
 pub struct GapSummary {
     /// When statistics were last saved, or the run was interrupted, UTC.
     pub from: jiff::Timestamp,
-    /// When it went on.
     pub to: jiff::Timestamp,
     /// How long it is, in ns.
     pub length_ns: i64,
@@ -99,7 +95,6 @@ impl GapSummary {
 pub struct PublishedSummary {
     /// By whom, of which system.
     pub source: String,
-    /// The results in order.
     pub results: Vec<ResultSummary>,
 }
 
@@ -108,7 +103,6 @@ pub struct PublishedSummary {
 pub struct ResultSummary {
     /// In words for people.
     pub what: String,
-    /// As it was published.
     pub published: String,
     /// The same figure here; `null` where none was requested, or where it cannot be determined
     /// (see `reason`).
@@ -129,15 +123,12 @@ pub struct ResultSummary {
 /// Two figures held against each other: `left` and `factor` times `right`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Compared {
-    /// The left one.
     pub left: f64,
     /// `<`, `<=`, `>`, `>=`, or `~` for "within a tenth of".
     pub relation: String,
     /// How many times the right one was meant.
     pub factor: f64,
-    /// The right one.
     pub right: f64,
-    /// The unit of both.
     pub unit: String,
     /// The 95 % interval of their difference, left less right, by the samples of this run; absent
     /// where one of them has none (a minimum or maximum, a figure without an interval of its own).
@@ -172,9 +163,7 @@ pub struct RecordingSummary {
     pub recorded: Recorded,
     /// Kernel events by group and name.
     pub events: BTreeMap<String, BTreeMap<String, u64>>,
-    /// Test points.
     pub points: u64,
-    /// Calls of probed functions.
     pub calls: u64,
     /// Everything lost, from all sources.
     pub lost: u64,
@@ -193,15 +182,12 @@ pub const TESTPOINT_COST: &str = "testpoint-cost";
 pub struct MechanismSummary {
     /// `clock`, `ring`, `syscall`, ….
     pub name: String,
-    /// How many were measured.
     pub count: u64,
-    /// The smallest.
     pub min_ns: Option<i64>,
     /// `null` without any.
     pub median_ns: Option<i64>,
     /// The 99th percentile, where the count supports it.
     pub p99_ns: Option<i64>,
-    /// The largest.
     pub max_ns: Option<i64>,
     /// Why it could not be measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -217,7 +203,6 @@ pub struct PhaseSummary {
     pub duration: Option<i64>,
     /// Mean CPU load over it.
     pub cpu_load: Fact<CpuLoad>,
-    /// The series in order.
     pub series: Vec<SeriesSummary>,
     /// The measures, with their validations, clock cost, further figures.
     #[serde(default)]
@@ -243,13 +228,9 @@ pub struct SeriesSummary {
     pub scheduling: String,
     /// Whether it ran with real-time scheduling.
     pub real_time: bool,
-    /// Samples in the statistics.
     pub count: u64,
-    /// Smallest latency.
     pub min: Option<i64>,
-    /// Mean latency.
     pub mean: Option<f64>,
-    /// Largest latency.
     pub max: Option<i64>,
     /// Standard deviation of the samples as a population.
     pub stddev: Option<f64>,
@@ -277,7 +258,6 @@ pub struct SeriesSummary {
     pub lost: Option<u64>,
     /// Samples beyond the exact histogram's range (they are in every other figure).
     pub above_range: u64,
-    /// Negative latencies.
     pub negative: u64,
     /// The width of the exact histogram's bins, in ns.
     pub resolution: i64,
@@ -314,16 +294,13 @@ pub struct CorrectedSummary {
 /// Where the time of the samples of a series went, in main parts.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct AccountSummary {
-    /// Samples that were divided.
     pub samples: u64,
     /// Those of them without kernel events: all of their time is unattributed.
     #[serde(alias = "untold")]
     pub unattributed: u64,
     /// Kernel records that were lost, on all CPUs of the run.
     pub lost: u64,
-    /// What it cost.
     pub cost: Fact<AccountCost>,
-    /// All samples together.
     pub whole: AccountBand,
     /// Bands of percentiles, ascending, without those that no sample falls into.
     pub bands: Vec<AccountBand>,
@@ -333,11 +310,8 @@ pub struct AccountSummary {
 /// counts in proportion.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct AccountBand {
-    /// The lower percentile.
     pub from: f64,
-    /// The upper one.
     pub to: f64,
-    /// How many samples.
     pub count: f64,
     /// Where its first bucket begins.
     pub low_ns: u64,
@@ -369,9 +343,7 @@ pub struct WorstSample {
 /// A requirement and what became of it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RequirementSummary {
-    /// As stated.
     pub requirement: String,
-    /// What became of it.
     pub verdict: VerdictWord,
     /// The figure that was compared, in ns or as a count.
     pub figure: Option<f64>,
@@ -387,7 +359,6 @@ pub struct RequirementSummary {
 /// Whether a run was measured as requested.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ValiditySummary {
-    /// All proofs together.
     pub verdict: ValidityWord,
     /// Each proof, those of the run first, then phase by phase.
     pub proofs: Vec<Proof>,
@@ -401,7 +372,6 @@ pub enum ValidityWord {
     Valid,
     /// No proof fails and one cannot be known.
     Undecided,
-    /// A proof fails.
     Invalid,
     /// The bundle holds no evidence: an older version wrote it, or it is an import.
     NotRecorded,
@@ -414,7 +384,6 @@ pub struct Proof {
     pub proof: ProofWord,
     /// What it is about: `run`, a phase, `phase/series`, `phase/load`.
     pub subject: String,
-    /// What became of it.
     pub outcome: ProofOutcome,
     /// What shows that, in a sentence.
     pub why: String,

@@ -14,7 +14,6 @@ pub const SCHEMA: &str = "punctual-tail/2";
 pub struct Tails {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// As it was named.
     pub bundle: String,
     /// Whose time its figures are in.
     #[serde(default)]
@@ -32,7 +31,6 @@ pub struct Tails {
 pub struct SeriesTail {
     /// `phase/series`.
     pub series: String,
-    /// What needs no model.
     pub seen: Seen,
     /// What a model adds, or why none is offered.
     pub model: Model,
@@ -85,28 +83,22 @@ pub struct CauseShare {
     pub cause: String,
     /// Who, where that is known.
     pub who: Option<String>,
-    /// Samples.
     pub count: u64,
     /// Of those whose cause is known.
     pub share: f64,
     /// Their median in ns; of an account, to the width of its buckets.
     pub median: f64,
-    /// Their longest.
     pub max: f64,
 }
 
 /// What needs no model.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Seen {
-    /// Samples.
     pub count: u64,
     /// Samples lost: they could have been anything.
     pub lost: u64,
-    /// Missed periods.
     pub overruns: u64,
-    /// The time measured.
     pub duration: Option<i64>,
-    /// The longest latency.
     pub max: Option<i64>,
     /// One over the mean number of long samples in a burst (the extremal index); `null` where the
     /// order of samples is not known.
@@ -155,9 +147,7 @@ pub struct Model {
 pub struct Gate {
     /// A stable word: `independent-peaks`.
     pub id: String,
-    /// The question, in words.
     pub what: String,
-    /// Whether it is open.
     pub open: bool,
     /// The statistic, where there is one.
     pub statistic: Option<f64>,
@@ -168,9 +158,7 @@ pub struct Gate {
 /// A generalised extreme value distribution.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct BlockMaxima {
-    /// How many there are.
     pub blocks: u64,
-    /// Samples in each.
     pub block_length: u64,
     /// μ in ns.
     pub location: f64,
@@ -201,13 +189,11 @@ pub struct Peaks {
 /// A latency and how often it is exceeded.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ReturnLevel {
-    /// Once in this time.
     pub period: i64,
     /// The level by peaks over the threshold.
     pub level: f64,
     /// The lower end of its interval.
     pub low: f64,
-    /// The upper end.
     pub high: f64,
     /// The level by block maxima.
     pub by_block_maxima: f64,

@@ -14,7 +14,6 @@ pub struct TruthDocument {
     pub schema: String,
     /// The version of punctual with its commit.
     pub version: String,
-    /// One for each system.
     pub systems: Vec<TruthSystem>,
 }
 
@@ -47,7 +46,6 @@ pub struct TruthCase {
     pub length_ns: i64,
     /// Why it did not run; everything else is zero then.
     pub skipped: Option<String>,
-    /// What came of it.
     pub score: TruthScore,
 }
 
@@ -56,7 +54,6 @@ pub struct TruthCase {
 pub struct TruthScore {
     /// How often the cause was injected while samples were taken.
     pub injected: u64,
-    /// Explained samples.
     pub explained: u64,
     /// Of these, samples that were due while the cause was at work and ended after it, and of which
     /// at least half, and 20 µs, were its.
@@ -83,7 +80,6 @@ pub struct TruthScore {
 }
 
 impl TruthScore {
-    /// Both together.
     pub fn add(&mut self, other: &TruthScore) {
         self.injected += other.injected;
         self.explained += other.explained;

@@ -38,7 +38,6 @@ impl Answer {
 /// so that less than 1 is better.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Ratio {
-    /// The estimate.
     pub ratio: f64,
     /// Its 95 % interval.
     pub interval: [f64; 2],
@@ -53,13 +52,11 @@ pub struct Ratio {
 /// A setting that was tried.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TunedSetting {
-    /// Its name.
     pub name: String,
     /// The value that was tried, in words.
     pub value: String,
     /// What it may do besides what it is for: `low`, `medium`, `high`.
     pub risk: String,
-    /// What became of it.
     pub answer: Answer,
     /// The effect; `null` where too few blocks were measured for any figure.
     pub effect: Option<Ratio>,
@@ -75,9 +72,7 @@ pub struct TunedSetting {
 /// The set of all settings that are better, against the untouched machine, in blocks of its own.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TunedSet {
-    /// The settings.
     pub settings: Vec<String>,
-    /// What became of it.
     pub answer: Answer,
     /// The effect; `null` where too few pairs of blocks were measured.
     pub effect: Option<Ratio>,
@@ -94,7 +89,6 @@ pub struct TunedSet {
 /// blocks.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TunedCost {
-    /// The command.
     pub command: String,
     /// What became of it: *worse* is fewer runs.
     pub answer: Answer,
@@ -116,7 +110,6 @@ pub struct TunedCost {
 pub enum TuningEnd {
     /// Nothing was left to ask.
     Complete,
-    /// The time was over.
     Time,
     /// Too many blocks could not be used.
     BlocksFailed,
@@ -127,9 +120,7 @@ pub enum TuningEnd {
 /// A setting that was not tried.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct NotTried {
-    /// Its name.
     pub name: String,
-    /// Why.
     pub why: String,
 }
 
@@ -154,7 +145,6 @@ pub struct BlockRecord {
     pub number: u64,
     /// What for: `pilot`, `screen`, `control`, `confirm`.
     pub purpose: String,
-    /// What was set.
     pub on: Vec<String>,
     /// The figure, in ns; `null` where it cannot be used.
     pub figure: Option<f64>,
@@ -176,7 +166,6 @@ pub struct BlockRecord {
 pub struct TuningDocument {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// The experiment's name.
     pub experiment: String,
     /// The release of the kernel; `null` where it is not known.
     pub kernel: Option<String>,

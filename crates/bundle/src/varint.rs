@@ -1,7 +1,6 @@
 //! Integers of variable length (LEB128), signed ones zigzag-coded first: both as in Protocol
 //! Buffers.
 
-/// Appends an unsigned integer.
 pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -10,7 +9,6 @@ pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Appends a signed integer.
 pub(crate) fn put_signed(out: &mut Vec<u8>, value: i64) {
     put(out, ((value << 1) ^ (value >> 63)) as u64);
 }
@@ -19,7 +17,6 @@ pub(crate) fn put_signed(out: &mut Vec<u8>, value: i64) {
 pub(crate) struct Cursor<'a>(pub &'a [u8]);
 
 impl<'a> Cursor<'a> {
-    /// The next unsigned integer.
     pub(crate) fn take(&mut self) -> Option<u64> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
@@ -33,7 +30,6 @@ impl<'a> Cursor<'a> {
         None
     }
 
-    /// The next signed integer.
     pub(crate) fn take_signed(&mut self) -> Option<i64> {
         let value = self.take()?;
         Some((value >> 1) as i64 ^ -((value & 1) as i64))

@@ -37,9 +37,7 @@ pub enum Reason {
     Requirement {
         /// `phase/series`; the phase where no series was found for it.
         place: String,
-        /// As stated.
         requirement: String,
-        /// What became of it.
         verdict: VerdictWord,
         /// The figure that was compared, in ns or as a count.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,7 +50,6 @@ pub enum Reason {
     Limit {
         /// As stated: `A->B < 100us`.
         limit: String,
-        /// What became of it.
         verdict: VerdictWord,
         /// Why it is undecided or invalid, or how far it is violated.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,14 +59,12 @@ pub enum Reason {
     Worse(WorseFigure),
     /// There are too few runs before it to judge it by.
     FewRuns {
-        /// How many there are.
         runs: u64,
         /// How many more are needed.
         missing: u64,
     },
     /// It was to be held against the runs before it, and could not be.
     NotHeld {
-        /// Why.
         why: String,
     },
     /// A sample above `stop_above` ended the run.
@@ -85,37 +80,28 @@ pub enum Reason {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seq: Option<u64>,
     },
-    /// Something failed.
     Failed {
-        /// What.
         part: FailedPart,
-        /// How.
         why: String,
     },
     /// Not everything could be written: the disk was full, a file could not be made.
     Unwritten {
-        /// What, and why.
         why: String,
     },
     /// It was not measured as requested.
     NotAsAsked {
-        /// The proof that fails.
         proof: ProofWord,
         /// What the proof is about: `run`, a phase, `phase/series`, `phase/load`.
         place: String,
-        /// What shows that.
         why: String,
     },
     /// A part of the bundle is missing or cannot be read.
     Unreadable {
-        /// Which, and why.
         what: String,
     },
     /// A bound left something out.
     LeftOut {
-        /// The phase.
         place: String,
-        /// What.
         left_out: LeftOut,
         /// The requirements that could be affected.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -123,9 +109,7 @@ pub enum Reason {
     },
     /// More than a hundredth of the events of a recording was lost.
     EventsLost {
-        /// How many.
         lost: u64,
-        /// Of how many.
         of: u64,
     },
     /// The user ended it, or something that was to end it did.
@@ -144,7 +128,6 @@ pub enum Reason {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailedPart {
-    /// The run itself.
     Run,
     /// A load or program whose failure ends the run, by its name.
     Load(String),
@@ -155,7 +138,6 @@ pub enum FailedPart {
 /// A phase that did not begin.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Unbegun {
-    /// Its name.
     pub phase: String,
     /// What was required in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -177,11 +159,8 @@ pub struct LeftOut {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftOutKind {
-    /// Threads of a program.
     Threads,
-    /// Series.
     Series,
-    /// Records of the kernel.
     Records,
 }
 

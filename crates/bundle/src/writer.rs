@@ -25,7 +25,6 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// A bundle being written.
 pub struct BundleWriter {
     directory: PathBuf,
     manifest: Manifest,
@@ -112,12 +111,10 @@ impl BundleWriter {
         Ok(writer)
     }
 
-    /// Where it is.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Its manifest so far.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
@@ -283,7 +280,6 @@ impl BundleWriter {
     }
 }
 
-/// One series being written.
 pub struct SeriesWriter {
     state_member: Member,
     checkpoint_member: Member,

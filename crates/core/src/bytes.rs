@@ -32,7 +32,6 @@ impl Bytes {
     pub const fn mib(n: u64) -> Bytes {
         Bytes(n << 20)
     }
-    /// The number.
     pub const fn get(self) -> u64 {
         self.0
     }

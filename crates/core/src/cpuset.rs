@@ -39,7 +39,6 @@ fn clip(text: &str) -> String {
 }
 
 impl CpuSet {
-    /// The empty set.
     pub fn new() -> CpuSet {
         CpuSet::default()
     }
@@ -48,7 +47,6 @@ impl CpuSet {
     pub fn single(cpu: usize) -> CpuSet {
         [cpu].into_iter().collect()
     }
-    /// Adds a CPU.
     pub fn insert(&mut self, cpu: usize) {
         if cpu >= MAX_CPUS {
             return;
@@ -66,7 +64,6 @@ impl CpuSet {
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
-    /// Whether it has none.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
@@ -74,11 +71,9 @@ impl CpuSet {
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.words.len() * 64).filter(|cpu| self.contains(*cpu))
     }
-    /// The lowest CPU.
     pub fn first(&self) -> Option<usize> {
         self.iter().next()
     }
-    /// Those in both.
     pub fn intersection(&self, other: &CpuSet) -> CpuSet {
         self.iter().filter(|cpu| other.contains(*cpu)).collect()
     }
@@ -86,7 +81,6 @@ impl CpuSet {
     pub fn difference(&self, other: &CpuSet) -> CpuSet {
         self.iter().filter(|cpu| !other.contains(*cpu)).collect()
     }
-    /// Those in either.
     pub fn union(&self, other: &CpuSet) -> CpuSet {
         self.iter().chain(other.iter()).collect()
     }

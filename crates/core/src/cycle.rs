@@ -23,7 +23,6 @@ pub enum WokenBy {
     Timer,
     /// The next period of SCHED_DEADLINE.
     Period,
-    /// Another thread.
     Task,
     /// The handler of an interrupt.
     Irq,
@@ -90,7 +89,6 @@ pub fn task_label(name: TaskName, tid: u32) -> String {
 /// Another task, and how long a cycle waited for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Culprit {
-    /// Its thread id.
     pub tid: u32,
     /// As the kernel has it (`comm`), untrusted.
     pub name: TaskName,
@@ -113,7 +111,6 @@ pub enum LockEvidence {
 }
 
 impl LockEvidence {
-    /// The evidence, in tables.
     pub fn words(self) -> &'static str {
         match self {
             LockEvidence::PiFutex => "owner in the PI futex",
@@ -126,11 +123,9 @@ impl LockEvidence {
 /// Another thread that held locks which a cycle waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LockHolder {
-    /// Its thread id.
     pub tid: u32,
     /// Its name; empty where it is not known.
     pub name: TaskName,
-    /// How it is known.
     pub evidence: LockEvidence,
     /// Its id is that in the PID namespace of the waiting thread.
     pub in_namespace: bool,
@@ -143,11 +138,9 @@ pub struct LockHolder {
 /// Who ended the longest other wait within a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Awaited {
-    /// What ended it.
     pub by: WokenBy,
     /// The thread that ran then.
     pub tid: u32,
-    /// Its name.
     pub name: TaskName,
     /// How long the waits took that it ended.
     pub time: Nanos,
@@ -156,11 +149,9 @@ pub struct Awaited {
 /// From a release to the next wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cycle {
-    /// The thread.
     pub tid: u32,
     /// The CPU on which it ended.
     pub cpu: u16,
-    /// When it was due.
     pub release: MonotonicNs,
     /// When the waiting call was entered.
     pub entered: MonotonicNs,
@@ -172,7 +163,6 @@ pub struct Cycle {
     pub again: MonotonicNs,
     /// The waiting call that it begins with.
     pub call: WaitingCall,
-    /// What ended the wait.
     pub by: WokenBy,
     /// The kernel's address of the timer that did; 0: none.
     pub timer: u64,
@@ -186,19 +176,13 @@ pub struct Cycle {
     pub reclaimed: Nanos,
     /// How long it ran in page faults.
     pub faulted: Nanos,
-    /// Other waits.
     pub blocks: u32,
-    /// Their time.
     pub blocked: Nanos,
-    /// Moves to another CPU.
     pub migrations: u32,
-    /// System calls.
     pub syscalls: u32,
-    /// Page faults.
     pub faults: u32,
     /// Which of the marked system calls it made.
     pub calls: CallSet,
-    /// What it wrote into.
     pub written: DescriptorSet,
     /// It slept in FUTEX_WAIT: for a lock that inherits no priority.
     pub slept_without_pi: bool,
@@ -245,7 +229,6 @@ impl Cycle {
         })
     }
 
-    /// All of it, divided.
     pub fn split(&self) -> Split {
         self.wake.plus(&self.run)
     }

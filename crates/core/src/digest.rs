@@ -21,7 +21,6 @@ pub enum DigestOf {
 pub struct Digest {
     /// In 64 hexadecimal digits.
     pub sha256: String,
-    /// What it is over.
     pub of: DigestOf,
 }
 
@@ -31,7 +30,6 @@ pub struct Digest {
 pub struct SampleDigest(Sha256);
 
 impl SampleDigest {
-    /// Adds the next sample.
     pub fn add(&mut self, sample: &Sample) {
         let mut bytes = [0; 24];
         bytes[..8].copy_from_slice(&sample.seq.to_le_bytes());

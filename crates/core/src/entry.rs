@@ -16,11 +16,8 @@ pub enum Served {
     Irq(u32),
     /// One of the CPU's own interrupt vectors.
     Vector(Vector),
-    /// A softirq, by number.
     Softirq(u32),
-    /// A task.
     Task {
-        /// Its name.
         name: TaskName,
         /// Whether it is a kernel thread.
         kernel: bool,
@@ -85,13 +82,10 @@ impl Vector {
 /// Who sent, queued or armed it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Originator {
-    /// When.
     pub at: MonotonicNs,
     /// The thread that did; 0: the idle one.
     pub tid: u32,
-    /// Its name.
     pub name: TaskName,
-    /// On which CPU.
     pub cpu: u32,
     /// Its kernel stack, by number.
     pub stack: Option<u32>,
@@ -104,7 +98,6 @@ pub enum Via {
     Irq(u32),
     /// A vector; the function that it ran, if an address of the kernel, or else its number.
     Vector(u64),
-    /// A softirq.
     Softirq(u32),
     /// A function call to an idle CPU.
     Call,
@@ -113,21 +106,16 @@ pub enum Via {
 /// An entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// The CPU.
     pub cpu: u16,
-    /// Its begin.
     pub begin: MonotonicNs,
-    /// Its end.
     pub end: MonotonicNs,
     /// Its time without what came in between.
     pub own: Nanos,
-    /// What was served.
     pub served: Served,
     /// The address of the function that it ran for somebody; 0: none, or not known.
     pub function: u64,
     /// The thread that was interrupted; 0: the idle one.
     pub over: u32,
-    /// Within a softirq.
     pub nested: bool,
     /// While a preempted thread waited.
     pub away: bool,
@@ -146,7 +134,6 @@ pub struct Entry {
 pub struct EntryCounts {
     /// Interrupts, in the order of [`Vector::ALL`].
     pub vectors: [u64; 16],
-    /// Handlers of device interrupts.
     pub irqs: u64,
     /// Flushes of the TLB for other CPUs.
     pub shootdowns: u64,
@@ -155,7 +142,6 @@ pub struct EntryCounts {
 }
 
 impl EntryCounts {
-    /// Interrupts of these vectors.
     pub fn of(&self, vectors: &[Vector]) -> u64 {
         vectors.iter().map(|vector| self.vectors[*vector as usize]).sum()
     }
@@ -164,9 +150,7 @@ impl EntryCounts {
 /// Addresses of functions of the kernel that have a meaning of their own; 0: not known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct KernelFunctions {
-    /// flush_tlb_func().
     pub shootdown: u64,
-    /// generic_smp_call_function_single_interrupt().
     pub call_function: u64,
     /// tick_nohz_handler(), before Linux 6.9 tick_sched_timer().
     pub tick: u64,
@@ -186,22 +170,15 @@ pub enum OwnEntry {
 /// How often a task did so.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OwnCount {
-    /// The CPU.
     pub cpu: u32,
-    /// The thread.
     pub tid: u32,
-    /// Its name.
     pub name: TaskName,
-    /// What.
     pub what: OwnEntry,
-    /// How often.
     pub count: u64,
 }
 
-/// Softirqs by number (include/linux/interrupt.h).
 pub const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
-/// TICK_DEP_MASK_… by bit (include/trace/events/timer.h).
 pub const TICK_DEPENDENCIES: [&str; 6] =
     ["POSIX_TIMER", "PERF_EVENTS", "SCHED", "CLOCK_UNSTABLE", "RCU", "RCU_EXP"];

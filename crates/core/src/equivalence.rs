@@ -8,7 +8,6 @@ use std::str::FromStr;
 /// By how much two figures may differ.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Margin {
-    /// By so much time.
     Time(Nanos),
     /// In percent of the first side's figure.
     Percent(f64),
@@ -19,7 +18,6 @@ pub enum Margin {
 pub enum BlockFigure {
     /// The median of a block.
     Median,
-    /// Its longest sample.
     Worst,
 }
 
@@ -76,7 +74,6 @@ impl fmt::Display for Margin {
 }
 
 impl BlockFigure {
-    /// As it is written.
     pub fn word(self) -> &'static str {
         match self {
             BlockFigure::Median => "median",

@@ -53,13 +53,11 @@ pub struct StackId(pub u32);
 /// One thing that happened.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Event {
-    /// When, on CLOCK_MONOTONIC.
     pub at: MonotonicNs,
     /// On which CPU; [`Event::NO_CPU`] where the source does not know it (test points).
     pub cpu: u16,
     /// Which thread ran there: for an interrupt, the interrupted one.
     pub tid: Tid,
-    /// What it was.
     pub what: EventKind,
 }
 

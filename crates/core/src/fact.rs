@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fact<T> {
-    /// Read from the system.
     Known(T),
-    /// Unavailable, with the reason.
     Unavailable(String),
     /// Not requested.
     #[default]

@@ -11,9 +11,7 @@ use std::fmt;
 pub enum Severity {
     /// Information; the figures are unaffected.
     Note,
-    /// Something could be better.
     Advice,
-    /// Figures may mislead.
     Warning,
     /// Figures do mislead, or the system is unfit.
     Bad,
@@ -35,7 +33,6 @@ impl fmt::Display for Severity {
 pub struct Finding {
     /// A stable word for the kind of finding, in kebab case: `bins-overflowed`.
     pub id: String,
-    /// How much it weighs.
     pub severity: Severity,
     /// What it is about: a series (`phase/series`), `cpu 3`, or `system`.
     pub subject: String,
@@ -83,7 +80,6 @@ impl Finding {
     pub fn rank(&self) -> Rank {
         Rank(self.severity < Severity::Warning, self.is_readiness(), Reverse(self.severity))
     }
-    /// Adds what proves it.
     pub fn evidence(mut self, evidence: impl Into<String>) -> Finding {
         self.evidence = Some(evidence.into());
         self

@@ -13,7 +13,6 @@ pub struct LinearHistogram {
     pub bins: Vec<u64>,
     /// Latencies beyond the last bin.
     pub above: u64,
-    /// Negative latencies.
     pub below: u64,
 }
 
@@ -25,7 +24,6 @@ impl LinearHistogram {
         LinearHistogram { resolution, bins, above: 0, below: 0 }
     }
 
-    /// Counts one latency.
     pub fn record(&mut self, latency: Nanos) {
         self.record_n(latency, 1);
     }
@@ -42,7 +40,6 @@ impl LinearHistogram {
         }
     }
 
-    /// Samples inside the range.
     pub fn inside(&self) -> u64 {
         self.bins.iter().sum()
     }

@@ -24,12 +24,7 @@ pub enum LimitError {
     NoSubject(String),
     /// The bound is no duration.
     #[error("the limit in `{text}`: {why}")]
-    BadBound {
-        /// As written.
-        text: String,
-        /// What is wrong.
-        why: DurationError,
-    },
+    BadBound { text: String, why: DurationError },
 }
 
 impl Limit {

@@ -12,13 +12,11 @@ pub struct MadeOf {
     /// The architecture of its processor, as Debian calls it; none: amd64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arch: Option<String>,
-    /// QEMU's version.
     pub emulator: String,
     /// What it was given when it went on from its saved boot, by the SHA-256 of the archive; none
     /// where that is in the first file system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
-    /// Memory in MiB.
     pub memory_mb: u32,
     /// What was added to the kernel's command line.
     pub command_line: String,

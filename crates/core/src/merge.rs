@@ -33,7 +33,6 @@ pub struct Merge<B> {
     waiting: BinaryHeap<Reverse<(i64, usize)>>,
     /// The source that is read until another one's turn comes.
     current: Option<usize>,
-    /// When that is.
     until: (i64, usize),
 }
 
@@ -68,7 +67,6 @@ impl<B: Batches> Source<B> {
 }
 
 impl<B: Batches> Merge<B> {
-    /// Of these sources.
     pub fn new(sources: impl IntoIterator<Item = B>) -> Merge<B> {
         let source = |batches| Source { batches, more: true, events: Vec::new(), at: 0 };
         let mut merge = Merge {

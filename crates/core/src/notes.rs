@@ -32,9 +32,7 @@ pub struct Notes {
 /// A series that could not be measured here: it is in the bundle, with nothing in it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Absent {
-    /// Its name.
     pub series: String,
-    /// What is missing.
     pub why: String,
 }
 
@@ -43,7 +41,6 @@ pub struct Absent {
 pub struct Validation {
     /// What is counted: "system calls", "context switches".
     pub what: String,
-    /// What the workload counts.
     pub claimed: u64,
     /// What is counted on both sides, or its unit.
     pub counted: Fact<u64>,
@@ -163,7 +160,6 @@ impl Tolerance {
         let more = self.more.map_or(u64::MAX, |more| claimed.saturating_add(more));
         (claimed.saturating_sub(self.fewer)..=more).contains(&counted)
     }
-    /// Whether nothing may differ.
     pub fn is_exact(&self) -> bool {
         self.fewer == 0 && self.more == Some(0)
     }
@@ -175,15 +171,12 @@ impl Tolerance {
 pub struct ClockCost {
     /// Which clock, and how it is read.
     pub clock: String,
-    /// Pairs of readings.
     pub count: u64,
-    /// The shortest.
     pub min: Nanos,
     /// Half of the values are at most this.
     pub median: Nanos,
     /// The 99th percentile.
     pub p99: Nanos,
-    /// The longest.
     pub max: Nanos,
 }
 
@@ -264,11 +257,9 @@ impl Column {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Cell {
-    /// Not there.
     Nothing,
     /// A number in the column's unit.
     Number(f64),
-    /// Words.
     Text(String),
 }
 

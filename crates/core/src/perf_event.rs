@@ -12,7 +12,6 @@ pub enum Counted {
     Hardware,
     /// The CPU, an event of its caches (PERF_TYPE_HW_CACHE).
     Cache,
-    /// The kernel (PERF_TYPE_SOFTWARE).
     Software,
 }
 
@@ -23,7 +22,6 @@ pub struct NamedEvent {
     pub name: &'static str,
     /// Another name that perf takes; empty where there is none.
     pub alias: &'static str,
-    /// Who counts it.
     pub counted: Counted,
     /// `perf_event_attr::config` (include/uapi/linux/perf_event.h).
     pub config: u64,
@@ -95,15 +93,12 @@ impl PerfEvent {
     pub const PAGE_FAULTS: PerfEvent = PerfEvent::Named(NAMED[2]);
     /// Voluntary and involuntary context switches of the thread.
     pub const CONTEXT_SWITCHES: PerfEvent = PerfEvent::Named(NAMED[3]);
-    /// Moves to another CPU.
     pub const CPU_MIGRATIONS: PerfEvent = PerfEvent::Named(NAMED[4]);
     /// Page faults that needed no I/O.
     pub const MINOR_FAULTS: PerfEvent = PerfEvent::Named(NAMED[5]);
     /// Page faults that needed I/O.
     pub const MAJOR_FAULTS: PerfEvent = PerfEvent::Named(NAMED[6]);
-    /// Cycles of the CPU.
     pub const CYCLES: PerfEvent = PerfEvent::Named(NAMED[9]);
-    /// Instructions that retired.
     pub const INSTRUCTIONS: PerfEvent = PerfEvent::Named(NAMED[10]);
     /// Misses of the last cache.
     pub const CACHE_MISSES: PerfEvent = PerfEvent::Named(NAMED[12]);
@@ -129,7 +124,6 @@ impl PerfEvent {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{0}` is not an event{1}", text.escape_debug(), hint(near))]
 pub struct UnknownEvent {
-    /// As it was written.
     pub text: String,
     /// The event that it resembles.
     pub near: Option<&'static str>,

@@ -47,18 +47,15 @@ pub struct Term {
 /// 257`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Shape {
-    /// The left one.
     pub left: Term,
     /// How it stands to the right one.
     pub relation: Relation,
-    /// The right one.
     pub right: Right,
 }
 
 /// How two figures stand to one another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Relation {
-    /// As in a requirement.
     Is(Comparison),
     /// Within a tenth of the right one.
     About,
@@ -83,7 +80,6 @@ pub enum Trend {
     Weaker,
     /// Nothing is there, and as much as was published would have shown.
     Absent,
-    /// The opposite is there.
     Reversed,
     /// The figures here show neither.
     Undecided,

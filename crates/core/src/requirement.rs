@@ -8,24 +8,19 @@ use std::str::FromStr;
 /// A figure that a requirement can be about.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Metric {
-    /// Smallest latency.
     Min,
-    /// Arithmetic mean.
     Mean,
     /// Largest latency (`max`, `p100`).
     Max,
-    /// Standard deviation.
     Stddev,
     /// A percentile above 0 and below 100 (`p99.9`, `median`).
     Percentile(f64),
     /// A percentile of the view corrected for coordinated omission (`corrected p99.9`).
     CorrectedPercentile(f64),
-    /// Number of samples.
     Count,
     /// Releases that passed while the cycle before still ran. Of a workload, which has no cycle
     /// for them, the skipped ones.
     Overruns,
-    /// Skipped releases: missed periods.
     Skipped,
     /// Samples lost on the way.
     Lost,
@@ -90,9 +85,7 @@ impl Comparison {
 /// A requirement: a metric, a comparison and a bound (ns for a time, else a count).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Requirement {
-    /// What is examined.
     pub metric: Metric,
-    /// How it is compared.
     pub comparison: Comparison,
     /// The bound: nanoseconds for a time, a plain number for a count.
     pub bound: i64,
@@ -101,9 +94,7 @@ pub struct Requirement {
 /// What became of a requirement.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It holds.
     Met,
-    /// It does not.
     NotMet,
     /// The evidence does not decide, for this reason.
     Undecided(String),
@@ -120,12 +111,7 @@ pub enum RequirementError {
     NoComparison,
     /// The figure is unknown.
     #[error("`{word}` is not a figure of a series{}", suggestion(*near))]
-    UnknownMetric {
-        /// As written.
-        word: String,
-        /// The nearest known one.
-        near: Option<&'static str>,
-    },
+    UnknownMetric { word: String, near: Option<&'static str> },
     /// A percentile that is none.
     #[error("`{0}` is not a percentile above 0 and up to 100")]
     BadPercentile(String),

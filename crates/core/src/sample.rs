@@ -28,11 +28,8 @@ impl Sample {
 pub struct Window {
     /// When it began, on the series' clock.
     pub start: ClockNs,
-    /// Samples in it.
     pub count: u64,
-    /// The smallest latency.
     pub min: Nanos,
-    /// The largest latency.
     pub max: Nanos,
     /// The sum of the latencies.
     pub sum: Nanos,

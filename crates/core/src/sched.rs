@@ -70,7 +70,6 @@ impl Priority {
     pub const fn new(value: u8) -> Option<Priority> {
         if value >= 1 && value <= 99 { Some(Priority(value)) } else { None }
     }
-    /// The number.
     pub const fn get(self) -> u8 {
         self.0
     }

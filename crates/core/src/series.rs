@@ -42,7 +42,6 @@ pub struct SeriesData {
     pub corrected: Option<Histogram<u64>>,
     /// The smallest latency; `None` without samples.
     pub min: Option<Nanos>,
-    /// The largest latency.
     pub max: Option<Nanos>,
     /// Sum of all latencies in ns.
     pub sum: i128,
@@ -50,7 +49,6 @@ pub struct SeriesData {
     pub sum_squares: Option<u128>,
     /// The worst samples, the latest first.
     pub worst: Vec<Sample>,
-    /// Recorded and lost.
     pub losses: Losses,
 }
 
@@ -68,7 +66,6 @@ pub fn record_hdr(hdr: &mut Histogram<u64>, latency: Nanos, n: u64) {
 }
 
 impl SeriesData {
-    /// Nothing recorded yet.
     pub fn new(shape: SeriesShape) -> SeriesData {
         SeriesData {
             period: shape.period,

@@ -15,7 +15,6 @@ pub struct SeriesRequirement {
     /// Which, of the series of a program; `None`: the response times. Measures that are no programs
     /// have no such series.
     pub kind: Option<SeriesKind>,
-    /// What must hold.
     pub requirement: Requirement,
 }
 

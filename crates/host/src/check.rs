@@ -29,11 +29,9 @@ use serde::{Deserialize, Serialize};
 pub struct RuleResult {
     /// The rule's name, in kebab case.
     pub id: String,
-    /// The group's name.
     pub group: String,
     /// What should be the case.
     pub title: String,
-    /// The judgement.
     pub verdict: Verdict,
     /// Whether there was anything to judge: a rule for a device that the machine lacks is `ok` and
     /// does not apply.

@@ -20,9 +20,7 @@ pub struct Ticks {
 /// A reading of /proc/stat.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CpuTimes {
-    /// All CPUs together.
     pub all: Ticks,
-    /// Each online CPU.
     pub cpus: BTreeMap<u32, Ticks>,
 }
 
@@ -31,7 +29,6 @@ pub struct CpuTimes {
 pub struct TimeShares {
     /// Neither idle nor waiting for I/O.
     pub busy: f64,
-    /// Stolen by the hypervisor.
     pub steal: f64,
     /// In interrupts.
     pub interrupts: f64,
@@ -56,7 +53,6 @@ impl CpuTimes {
     /// (include/asm-generic/param.h).
     pub const TICK: Nanos = Nanos::from_millis(10);
 
-    /// Reads /proc/stat now.
     pub fn read(files: &dyn Files) -> Result<CpuTimes, FileError> {
         let text = files.read("/proc/stat")?;
         let mut times = CpuTimes::default();

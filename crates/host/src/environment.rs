@@ -41,7 +41,6 @@ use serde::{Deserialize, Serialize};
 pub struct Environment {
     /// Version, command line, configuration, preemption and tick.
     pub kernel: Kernel,
-    /// Processor model, microcode, hypervisor.
     pub machine: Machine,
     /// What time is read from.
     pub clock: ClockSource,
@@ -55,7 +54,6 @@ pub struct Environment {
     pub idle_governor: Fact<String>,
     /// How much of the CPU the kernel leaves to real-time tasks.
     pub rt_throttling: Fact<RtThrottling>,
-    /// Main memory and swap.
     pub memory: Memory,
     /// Small files of the kernel that hold one setting each, by path.
     pub settings: Settings,

@@ -16,7 +16,6 @@ pub struct FileError {
     pub action: &'static str,
     /// The path as the system knows it (without the root's prefix).
     pub path: String,
-    /// The kernel's answer.
     pub source: io::Error,
 }
 
@@ -107,7 +106,6 @@ pub struct Root {
 }
 
 impl Root {
-    /// The running system.
     pub fn system() -> Root {
         Root { base: PathBuf::from("/") }
     }

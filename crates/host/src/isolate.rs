@@ -60,57 +60,31 @@ pub enum Refusal {
     NoCpus,
     /// CPUs that the machine does not have.
     #[error("this machine has no CPU {cpus}: its CPUs are {possible}")]
-    NoSuchCpu {
-        /// They.
-        cpus: CpuSet,
-        /// Those that it has.
-        possible: CpuSet,
-    },
+    NoSuchCpu { cpus: CpuSet, possible: CpuSet },
     /// CPUs that are offline.
     #[error(
         "CPU {cpus} is offline (online: {online}): write 1 to /sys/devices/system/cpu/cpuN/online \
          first"
     )]
-    Offline {
-        /// They.
-        cpus: CpuSet,
-        /// Those that are not.
-        online: CpuSet,
-    },
+    Offline { cpus: CpuSet, online: CpuSet },
     /// All CPUs.
     #[error("no CPU would be left for everything else (online: {online}): leave at least one out")]
-    NoHousekeeping {
-        /// All of them.
-        online: CpuSet,
-    },
+    NoHousekeeping { online: CpuSet },
     /// A NUMA node that cannot be a partition.
     #[error("NUMA node {node} cannot be a partition: {why}")]
-    NoNode {
-        /// Its number.
-        node: usize,
-        /// Why.
-        why: String,
-    },
+    NoNode { node: usize, why: String },
     /// CPUs that another cgroup has for itself.
     #[error(
         "CPU {cpus} belongs to the cgroup {path} ({claim}): remove that one first, or choose \
          other CPUs"
     )]
-    Overlap {
-        /// They.
-        cpus: CpuSet,
-        /// The other cgroup.
-        path: String,
-        /// What it claims.
-        claim: String,
-    },
+    Overlap { cpus: CpuSet, path: String, claim: String },
     /// A cgroup of that name is there.
     #[error("{0} exists already: choose other names with --rt-name and --nrt-name, or remove it")]
     Exists(String),
     /// A name that is not one directory in the cgroup tree.
     #[error("`{}` cannot be the name of a partition: {fault}", name.escape_default())]
     BadName {
-        /// The name, shortened.
         name: String,
         /// What is wrong with it.
         fault: &'static str,
@@ -121,7 +95,6 @@ pub enum Refusal {
     /// An unknown tweak.
     #[error("there is no tweak `{}`{}", name.escape_default(), suggestion(*near))]
     UnknownTweak {
-        /// As written.
         name: String,
         /// The nearest that there is.
         near: Option<&'static str>,
@@ -131,12 +104,7 @@ pub enum Refusal {
     AlreadyActive(String),
     /// A file with unexpected content.
     #[error("cannot understand {path}: {why}")]
-    Unreadable {
-        /// The file.
-        path: String,
-        /// Why.
-        why: String,
-    },
+    Unreadable { path: String, why: String },
     /// A file that cannot be read.
     #[error(transparent)]
     File(#[from] FileError),

@@ -40,14 +40,7 @@ use std::time::Duration;
 pub enum JournalError {
     /// The directory or a file in it.
     #[error("cannot {action} the journal {path}: {source}")]
-    Store {
-        /// What was tried.
-        action: &'static str,
-        /// The file or directory.
-        path: String,
-        /// The system's answer.
-        source: io::Error,
-    },
+    Store { action: &'static str, path: String, source: io::Error },
     /// Another process holds the lock.
     #[error("another punctual process is changing this system: it holds {0}/lock")]
     Busy(String),
@@ -56,12 +49,7 @@ pub enum JournalError {
         "{name} was written by a newer punctual (version {version} of the format; this one knows \
          {VERSION})"
     )]
-    Newer {
-        /// The file.
-        name: String,
-        /// Its version.
-        version: u64,
-    },
+    Newer { name: String, version: u64 },
     /// The boot id cannot be read, so that a journal could not be trusted after the next boot.
     #[error("cannot read the id of this boot: {0}")]
     NoBootId(FileError),

@@ -5,13 +5,11 @@ use punctual_core::Nanos;
 
 /// At most this many processes of a tree are read.
 const MAX_PROCESSES: usize = 4_096;
-/// A tick of USER_HZ.
 const TICK: Nanos = Nanos(10_000_000);
 
 /// What a process has done since it began, all its threads together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Done {
-    /// CPU time.
     pub cpu_time: Nanos,
     /// How often its threads were given a CPU.
     pub switches: u64,

@@ -16,7 +16,6 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// This machine's own.
     pub fn native() -> Result<Arch, LabError> {
         match std::env::consts::ARCH {
             "x86_64" => Ok(Arch::Amd64),
@@ -45,7 +44,6 @@ impl Arch {
             Arch::Riscv64 => "usr/lib/ld-linux-riscv64-lp64d.so.1",
         }
     }
-    /// Debian's name of it.
     pub fn debian_name(self) -> &'static str {
         match self {
             Arch::Amd64 => "amd64",

@@ -45,7 +45,6 @@ impl Cache {
         Ok(cache)
     }
 
-    /// The directory itself.
     pub fn dir(&self) -> &Path {
         &self.dir
     }

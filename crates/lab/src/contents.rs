@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 
 /// Where the lab's own things are in the guest, without the leading slash.
 const OWN: &str = "punctual";
-/// The job's script.
 pub const JOB: &str = "/punctual/job";
 /// Where the job's files are while the host's are shared: a layer above those.
 const PAYLOAD: &str = "punctual/payload/";

@@ -24,7 +24,6 @@ const MAJOR_MIN: u32 = 10;
 pub struct Emulator {
     /// The program and its first arguments.
     pub command: Vec<OsString>,
-    /// Variables that it needs.
     pub environment: Vec<(OsString, OsString)>,
     /// What it says of its version.
     pub version: String,

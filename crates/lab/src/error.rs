@@ -34,15 +34,12 @@ pub enum LabError {
     Io {
         /// `read`, `write`, `create`, …
         action: &'static str,
-        /// Where.
         path: PathBuf,
-        /// The kernel's answer.
         source: io::Error,
     },
     /// A file is not what it should be: an ELF file, a module, a results archive.
     #[error("{}: {why}", path.display())]
     Malformed {
-        /// Which file.
         path: PathBuf,
         /// What is wrong with it.
         why: String,

@@ -26,7 +26,6 @@ use std::time::Duration;
 /// The compiled plugin, packed; empty where it could not be compiled.
 const PLUGIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/exact.so.z"));
 const PLUGIN_FILE: &str = "exact.so";
-/// What the plugin writes.
 const DUMP: &str = "exact.bin";
 /// How long it may take at most, in time that this system gave it.
 const TIMEOUT: Duration = Duration::from_secs(3600);

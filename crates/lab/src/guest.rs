@@ -11,7 +11,6 @@ pub use crate::initramfs::Source;
 /// What is put into the guest beside its programs.
 #[derive(Clone, Debug)]
 pub struct GuestFile {
-    /// Its absolute path there.
     pub path: String,
     /// Its bytes.
     pub source: Source,
@@ -34,17 +33,12 @@ pub enum Job {
 /// A guest to run. Make one with [`Guest::new`] and change the fields.
 #[derive(Clone, Debug)]
 pub struct Guest {
-    /// What boots.
     pub kernel: Kernel,
-    /// The board it has.
     pub board: Board,
     /// More words for the kernel's command line.
     pub cmdline_extra: String,
-    /// Virtual CPUs.
     pub cpus: u32,
-    /// Memory in MiB.
     pub memory_mb: u32,
-    /// How time goes.
     pub accel: Accel,
     /// Files to put into it.
     pub files: Vec<GuestFile>,
@@ -63,7 +57,6 @@ pub struct Guest {
     /// kept in the guest's memory above it), so that installed tools run as they are. Not in
     /// virtual time.
     pub share_host: bool,
-    /// What runs.
     pub job: Job,
     /// How long it may take in all, in time that this machine gave it: what it waits for a CPU, or
     /// a hypervisor takes, does not count.

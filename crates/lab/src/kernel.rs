@@ -20,7 +20,6 @@ const ANY_SUITE: &str = "bookworm";
 pub struct Kernel {
     /// As asked for: `debian:6.1-rt`, or the image's path.
     pub name: String,
-    /// Its architecture.
     pub arch: Arch,
     /// The bzImage, Image or ELF file that QEMU boots.
     pub image: PathBuf,

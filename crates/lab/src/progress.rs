@@ -8,7 +8,6 @@ use std::time::Duration;
 pub enum Phase {
     /// The init had not yet started the job.
     Booting,
-    /// The job was running.
     Job,
     /// The job had ended, its results were being sent.
     Results,
@@ -36,7 +35,6 @@ pub struct Progress {
 /// What a watcher requests of a guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Control {
-    /// Nothing changes.
     GoOn,
     /// That the job ends as by Ctrl-C (SIGINT) and what it has comes back.
     End,

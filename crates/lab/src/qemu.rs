@@ -64,25 +64,31 @@ const VIRTUAL_TIME_KERNEL: &str = "nokaslr lpj=4000000 tsc=reliable random.trust
 pub struct Ended {
     pub how: How,
     pub elapsed: Duration,
-    /// It was saved.
     pub saved: bool,
-    /// QEMU's version.
     pub emulator: String,
 }
 
 /// How QEMU ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum How {
-    /// By itself.
-    Exited { success: bool, description: String },
+    Exited {
+        success: bool,
+        description: String,
+    },
     /// It was killed when its time was up.
-    TimedOut { after: Duration },
+    TimedOut {
+        after: Duration,
+    },
     /// It was killed because nothing had come from a kernel that boots.
-    Silent { after: Duration },
+    Silent {
+        after: Duration,
+    },
     /// The watcher requested to kill it.
     Killed,
     /// It was killed for writing too much.
-    TooMuchOutput { limit: u64 },
+    TooMuchOutput {
+        limit: u64,
+    },
 }
 
 /// What a guest may take, in time that this system gave it ([`OwnTime`]).
@@ -433,7 +439,6 @@ impl ControlPipe {
         Ok(ControlPipe { path: dir.join(CONTROL), pipe: open_pipe(dir, CONTROL)?, status: false })
     }
 
-    /// Sends the request, once.
     fn end(&mut self) -> Result<(), LabError> {
         if !self.status {
             self.status = true;

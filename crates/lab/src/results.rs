@@ -17,7 +17,6 @@ const RESULTS_MAX: u64 = 1 << 30;
 /// What came of a guest.
 #[derive(Clone, Debug)]
 pub struct GuestResult {
-    /// How it ended.
     pub outcome: Outcome,
     /// The job's exit status, if it ended: as a shell gives it, 128 + n after signal n.
     pub exit_status: Option<i32>,

@@ -24,7 +24,6 @@ struct Shared {
 // (Acquire), which the reader stores when it has done with it.
 unsafe impl Sync for Shared {}
 
-/// The measuring thread's end.
 pub struct CounterWriter {
     shared: Arc<Shared>,
     /// The writer's buffer: one of `shared`.
@@ -39,7 +38,6 @@ pub struct CounterWriter {
 // it.
 unsafe impl Send for CounterWriter {}
 
-/// The controller thread's end.
 pub struct CounterReader {
     shared: Arc<Shared>,
 }

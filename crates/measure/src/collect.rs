@@ -11,11 +11,9 @@ pub const WINDOW: Nanos = Nanos::SECOND;
 /// What happened between two drains: for the live view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Recent {
-    /// Samples.
     pub count: u64,
     /// The latest latency; the mean where samples are only counted.
     pub last: Nanos,
-    /// The largest latency.
     pub max: Nanos,
 }
 

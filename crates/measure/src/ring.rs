@@ -43,7 +43,6 @@ impl Shared {
     }
 }
 
-/// The measuring thread's end.
 pub struct Producer {
     shared: Arc<Shared>,
     head: u64,
@@ -52,7 +51,6 @@ pub struct Producer {
     seq: u32,
 }
 
-/// The controller thread's end.
 pub struct Consumer {
     shared: Arc<Shared>,
     reader: Arc<Mutex<Reader>>,
@@ -85,7 +83,6 @@ pub struct SnapshotReader {
 /// A sample as it came out of the ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Drained {
-    /// The sample.
     pub sample: Sample,
     /// Missed periods: they passed before this sample's wake-up ([`MISSED_MANY`]: that many or
     /// more).

@@ -44,11 +44,8 @@ impl Sink for CounterWriter {
     }
 }
 
-/// The controller thread's end.
 pub enum SampleSource {
-    /// Every sample.
     Ring(Consumer),
-    /// Counts of samples.
     Counter(CounterReader),
 }
 

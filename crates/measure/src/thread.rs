@@ -47,7 +47,6 @@ pub trait Task: Send {
 pub struct ThreadPlan {
     /// The CPUs that it may run on.
     pub cpus: CpuSet,
-    /// Its scheduling, as requested.
     pub scheduling: Scheduling,
     /// The clock of its start.
     pub clock: Clock,
@@ -71,12 +70,10 @@ impl ThreadPlan {
 /// CPUs and scheduling of a prepared thread, read back from the kernel.
 #[derive(Debug)]
 pub struct PreparedThread {
-    /// The kernel's id.
     pub tid: i32,
     /// The CPUs that it may run on: those planned, or fewer where its task chose among them; all of
     /// its root domain under SCHED_DEADLINE.
     pub cpus: CpuSet,
-    /// The scheduling in force.
     pub scheduling: Scheduling,
     /// Why the requested scheduling was refused.
     pub refused: Option<io::Error>,
@@ -91,9 +88,7 @@ pub struct Ended {
     pub usage: Usage,
     /// What the counters of its plan hold, in their order; or why there is none.
     pub counted: Vec<Result<Total, String>>,
-    /// Why it ended early.
     pub error: Option<io::Error>,
-    /// Its notes.
     pub notes: Notes,
     /// Scheduling and affinity directly after the last sample, read by the thread itself.
     pub after: io::Result<(Scheduling, CpuSet)>,
@@ -107,7 +102,6 @@ pub struct Waiting {
     handle: JoinHandle<Ended>,
 }
 
-/// A thread that measures.
 pub struct Running {
     tid: i32,
     handle: JoinHandle<Ended>,
@@ -124,12 +118,7 @@ pub enum ThreadError {
         "a measuring thread cannot run on CPU {cpus}: {source} (is the CPU online and in this \
          process's cpuset?)"
     )]
-    Affinity {
-        /// The requested ones.
-        cpus: CpuSet,
-        /// The kernel's answer.
-        source: io::Error,
-    },
+    Affinity { cpus: CpuSet, source: io::Error },
     /// Something that its task needs is unavailable.
     #[error("{0}")]
     Task(String),
@@ -162,7 +151,6 @@ impl Waiting {
 }
 
 impl Running {
-    /// Whether it has ended.
     pub fn is_finished(&self) -> bool {
         self.handle.is_finished()
     }
@@ -171,7 +159,6 @@ impl Running {
         // ESRCH: it has ended meanwhile, which is the aim.
         let _ = signals::wake(self.tid);
     }
-    /// Waits for its end.
     pub fn join(self) -> Ended {
         let lost = |_| ended_early(Some(io::Error::other("it panicked")));
         self.handle.join().unwrap_or_else(lost)

@@ -33,11 +33,9 @@ pub enum Method {
 /// What a measuring loop needs to know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan {
-    /// How it sleeps.
     pub method: Method,
     /// The clock of timer and samples, by the kernel's number.
     pub clock: libc::clockid_t,
-    /// The period.
     pub period: Nanos,
     /// The first expiry, on that clock, in ns.
     pub first_due: i64,

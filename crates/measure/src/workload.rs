@@ -70,11 +70,9 @@ pub struct MeasureConfig {
 pub struct SeriesConfig {
     /// Its number in the phase, for [`Stop::trip`].
     pub number: u32,
-    /// Its name, for messages.
     pub name: String,
     /// Index of its thread in [`MeasureConfig::threads`].
     pub thread: usize,
-    /// Its histogram.
     pub shape: SeriesShape,
 }
 
@@ -84,7 +82,6 @@ pub struct Prepared {
     pub tasks: Vec<Box<dyn Task>>,
     /// One for each series of the configuration.
     pub sources: Vec<SampleSource>,
-    /// What counts from outside.
     pub observer: Box<dyn Observer>,
 }
 
@@ -128,23 +125,19 @@ pub struct Waiting {
     observer: Box<dyn Observer>,
 }
 
-/// A measure that runs.
 pub struct Running {
     threads: Vec<thread::Running>,
     observer: Box<dyn Observer>,
 }
 
-/// How a measure ended.
 pub struct Ended {
     /// The kernel's counts for each thread while it measured.
     pub usages: Vec<Usage>,
     /// What was counted of each thread, in the order of its plan's events.
     pub counted: Vec<Vec<Result<Total, String>>>,
-    /// Why threads ended early.
     pub errors: Vec<io::Error>,
     /// Scheduling and affinity of each thread directly after its last sample.
     pub after: Vec<io::Result<(Scheduling, CpuSet)>>,
-    /// Its notes.
     pub notes: Notes,
 }
 
@@ -219,7 +212,6 @@ impl Running {
         self.threads.iter().for_each(thread::Running::wake);
     }
 
-    /// Waits for the end.
     pub fn join(mut self) -> Ended {
         let mut all = Ended {
             usages: Vec::new(),

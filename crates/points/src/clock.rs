@@ -50,12 +50,10 @@ impl Segment {
 }
 
 impl Clock {
-    /// Begins with a reading.
     pub fn start() -> Clock {
         Clock::of(counter::pair())
     }
 
-    /// Begins with this pair.
     pub fn of(pair: Pair) -> Clock {
         Clock { pairs: vec![pair] }
     }
@@ -88,12 +86,10 @@ impl Clock {
         (self.pairs[0].ticks, self.pairs[self.pairs.len() - 1].ticks)
     }
 
-    /// The first pair.
     pub fn first(&self) -> Pair {
         self.pairs[0]
     }
 
-    /// The last pair.
     pub fn last(&self) -> Pair {
         self.pairs[self.pairs.len() - 1]
     }

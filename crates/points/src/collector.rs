@@ -25,7 +25,6 @@ const SCAN_EVERY: Duration = Duration::from_millis(10);
 const ALIVE_EVERY: Duration = Duration::from_millis(250);
 /// How long the last points of threads that are just writing them are waited for at the end.
 const LAST_POINTS: Duration = Duration::from_millis(50);
-/// Applications read at once.
 const PROCESSES: usize = 1_024;
 /// Files that are remembered before those that are gone are forgotten.
 const KNOWN_MAX: usize = 2 * FILES_MAX;
@@ -82,7 +81,6 @@ pub enum StartError {
 /// How a round of reading went.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Poll {
-    /// Points that were read.
     pub points: u64,
     /// How full the fullest ring was, from 0 to 1. At 1 points are dropped: read more often.
     pub fullest: f64,

@@ -183,7 +183,6 @@ fn lock(directory: &File, owner: u32) -> Result<File, Closed> {
     Err(Closed::Busy)
 }
 
-/// A name as text.
 pub fn text(name: &[u8]) -> String {
     std::ffi::OsStr::from_bytes(name).to_string_lossy().into_owned()
 }

@@ -68,7 +68,6 @@ pub struct Header {
     pub pid: u32,
     /// When it began: field 22 of /proc/PID/stat; 0 if unknown.
     pub start_time: u64,
-    /// Its PID namespace.
     pub namespace: u64,
     /// What time stamps count: `CLOCK_…` of the layout.
     pub clock: u32,
@@ -76,7 +75,6 @@ pub struct Header {
     pub birth: Option<Pair>,
     /// A power of two within the bounds of the layout.
     pub slots: u32,
-    /// The process's name.
     pub comm: String,
 }
 

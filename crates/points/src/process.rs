@@ -21,7 +21,6 @@ pub enum Begin {
     First,
     /// Where whoever read before stopped.
     Unread,
-    /// With what comes now.
     Now,
 }
 

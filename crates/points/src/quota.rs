@@ -30,7 +30,6 @@ impl Quotas {
     pub fn take_source(&mut self, user: Option<Stranger>) -> bool {
         take(user.map(|user| &mut self.taken.entry(user).or_default().sources), SOURCES)
     }
-    /// One more name.
     pub fn take_name(&mut self, user: Option<Stranger>) -> bool {
         take(user.map(|user| &mut self.taken.entry(user).or_default().names), NAMES)
     }

@@ -13,7 +13,6 @@ use punctual_testpoint::layout::{ID_UNNAMED, NAMES_MAX};
 const SOURCES_KEPT: usize = 65_536;
 const FINDINGS_KEPT: usize = 64;
 
-/// What all processes gave.
 pub struct Gathered {
     pub clock: Clock,
     pub points: Points,
@@ -21,7 +20,6 @@ pub struct Gathered {
     pub findings: Vec<Finding>,
     /// The largest error of any instant.
     pub error: Option<Nanos>,
-    /// Points read.
     pub count: u64,
     quotas: Quotas,
     buffer: Vec<u8>,

@@ -59,7 +59,6 @@ impl RingState {
 pub enum Torn {
     /// Their writer may be about to complete them: come back later.
     Wait,
-    /// Nobody will: count them.
     Count,
 }
 
@@ -82,7 +81,6 @@ pub struct RingReader {
     pub generation: u32,
     /// Where that thread's counts are.
     pub source: usize,
-    /// The next position.
     pub position: u64,
     /// Drops that happened before: not reported.
     dropped_before: u64,

@@ -7,15 +7,12 @@ use std::collections::HashMap;
 /// passed while they were recorded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PointSource {
-    /// The process's name.
     pub process: String,
-    /// The process.
     pub pid: u32,
     /// The thread's name when it passed its first point; empty for [`PointSource::ringless`].
     pub comm: String,
     /// The thread; 0 for [`PointSource::ringless`].
     pub tid: u32,
-    /// Points that were read.
     pub recorded: u64,
     /// Points that found the ring full.
     pub dropped: u64,
@@ -29,7 +26,6 @@ pub struct PointSource {
 }
 
 impl PointSource {
-    /// Whether anything is lost.
     pub fn lost(&self) -> u64 {
         self.dropped.saturating_add(self.overwritten)
     }

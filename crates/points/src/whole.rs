@@ -39,9 +39,7 @@ pub fn read_whole(
 /// What a dead process left: see [`read_whole`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct Whole {
-    /// Whose it is.
     pub header: Header,
-    /// Its threads.
     pub sources: Vec<PointSource>,
     /// The names of the points.
     pub names: Vec<String>,

@@ -238,7 +238,6 @@ impl Accountant {
         (0..self.cpus.len() as u32).map(|slot| self.buffers.lost(slot)).sum()
     }
 
-    /// Its programs in force.
     pub fn attached(&self) -> Attached {
         Attached::of(NAME, &self.attached)
     }

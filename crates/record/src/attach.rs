@@ -90,7 +90,6 @@ pub const NAME: &str = "cycles";
 pub struct Attacher {
     object: Object,
     attached: Vec<Attach>,
-    /// One of those.
     timer_starts: Option<Attach>,
     /// Cycles before the first that a timer released.
     without_timers: u32,
@@ -245,7 +244,6 @@ impl Attacher {
         tids.into_iter().try_for_each(|tid| self.watch_thread(tid))
     }
 
-    /// Watches one thread.
     pub fn watch_thread(&self, tid: u32) -> Result<(), StartError> {
         let size = self.object.value_size("threads");
         self.set("threads", tid, &vec![0; size])?;
@@ -316,7 +314,6 @@ impl Attacher {
         }
     }
 
-    /// The programs in force.
     pub fn attached(&self) -> Attached {
         Attached::of(NAME, &self.attached)
     }

@@ -12,11 +12,9 @@ pub struct Attached(Vec<(&'static str, Attach)>);
 /// What a program took.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunTime {
-    /// Whose it is.
     pub recorder: &'static str,
     /// The tracepoint that it runs at.
     pub tracepoint: String,
-    /// How often it ran.
     pub runs: u64,
     /// For how many ns.
     pub ns: u64,
@@ -31,7 +29,6 @@ impl Attached {
         Attached(attached.into_iter().map(|attach| (recorder, attach.clone())).collect())
     }
 
-    /// With more of them.
     pub fn extend(&mut self, more: Attached) {
         self.0.extend(more.0);
     }

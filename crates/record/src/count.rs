@@ -28,7 +28,6 @@ static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/count.bpf.o.z
 /// Whose events are counted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Tasks {
-    /// Everybody's.
     All,
     /// Those of these processes (with all threads that they have and will have) or threads, by the
     /// kernel's ids.
@@ -88,17 +87,13 @@ pub struct Counts {
     pub voluntary: u64,
     /// Switches although it could have run on.
     pub preempted: u64,
-    /// Pages allocated.
     pub pages: u64,
     /// Page faults in user mode.
     pub faults_user: u64,
     /// Page faults in kernel mode.
     pub faults_kernel: u64,
-    /// Device interrupts.
     pub irqs: u64,
-    /// Softirqs.
     pub softirqs: u64,
-    /// Bytes of kmalloc.
     pub kmalloc_bytes: u64,
     /// Events that were not counted, because they happened while the same program was running on
     /// that CPU.
@@ -190,7 +185,6 @@ impl Counts {
         }
     }
 
-    /// All system calls.
     pub fn all_syscalls(&self) -> u64 {
         self.syscalls.values().sum()
     }

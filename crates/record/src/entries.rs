@@ -81,7 +81,6 @@ const FUNCTIONS: [&str; 4] = [
     "tick_sched_timer",
 ];
 
-/// Those of this kernel.
 fn kernel_functions() -> KernelFunctions {
     let [shootdown, call_function, tick, tick_before] = crate::names::kernel_functions(FUNCTIONS);
     KernelFunctions { shootdown, call_function, tick: if tick == 0 { tick_before } else { tick } }
@@ -96,7 +95,6 @@ pub struct EntryRecorder {
     scratch: Vec<u8>,
     /// What the kernel does not show, and why.
     pub findings: Vec<Finding>,
-    /// Vectors that are seen.
     pub vectors: Vec<Vector>,
     /// Whether the functions that other CPUs call are seen; else those TLB shootdowns that find
     /// something to flush.
@@ -105,7 +103,6 @@ pub struct EntryRecorder {
 }
 
 impl EntryRecorder {
-    /// Starts for these CPUs.
     pub fn start(cpus: &CpuSet) -> Result<EntryRecorder, StartError> {
         if let Some(last) = cpus.iter().last().filter(|last| *last >= CPUS) {
             let message = format!("CPU {last}: only the first {CPUS} CPUs can be chosen");

@@ -39,11 +39,9 @@ const TASK: usize = 16;
 /// How long something else than the thread ran on its CPU, in ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Served {
-    /// Interrupt handlers.
     pub interrupt: i64,
     /// Softirqs, without interrupts within them.
     pub softirq: i64,
-    /// Other tasks, without either.
     pub task: i64,
 }
 

@@ -26,7 +26,6 @@ const BACKEND: &str = "BPF (BTF tracepoints)";
 pub enum Awaited {
     /// A timer of the calling thread; `irq` where timer interrupts have a number (not on x86).
     Timer {
-        /// The number.
         irq: Option<u32>,
     },
     /// The interrupt that a CPU sends to itself for work that must be done outside of what it does
@@ -34,9 +33,7 @@ pub enum Awaited {
     IrqWork,
     /// The interrupt by which one CPU has another one call a function.
     FunctionCall,
-    /// A device's.
     Device {
-        /// Its number in /proc/interrupts.
         irq: u32,
     },
 }

@@ -33,14 +33,12 @@ pub enum Whose {
     /// Of one process and of those that it starts from now on. Every other process that runs the
     /// same functions runs into the probes too and is slowed, though nothing of it is recorded.
     Family(u32),
-    /// Of every process.
     Everyone,
 }
 
 /// What to time beside the functions.
 #[derive(Clone, Copy, Debug)]
 pub struct ProbeRequest {
-    /// Whose calls.
     pub whose: Whose,
     /// Which integer argument to keep, from 1 to 6.
     pub argument: Option<u8>,

@@ -31,7 +31,6 @@ pub const FLIGHT: &str = "flight recorder";
 /// See [`FLIGHT`].
 pub const STREAM: &str = "recording";
 
-/// A running recorder.
 pub struct Recorder {
     running: Running,
     names: Collector,

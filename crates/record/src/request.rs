@@ -31,11 +31,9 @@ pub enum Mode {
 /// What to record.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Groups of events.
     pub groups: Vec<Group>,
     /// Tracepoints by name, beside those of the groups.
     pub tracepoints: Vec<NamedTracepoint>,
-    /// Events on these CPUs.
     pub cpus: CpuSet,
     /// Events of these processes or threads, or about them; empty: of all. Interrupts count as of
     /// the thread that they interrupt.
@@ -55,9 +53,7 @@ pub struct Request {
     /// Kernel stacks too: of what an interrupt interrupted, and of tasks that block
     /// uninterruptibly. About a microsecond each; with [`Backend::Btf`] alone.
     pub stacks: bool,
-    /// Where from.
     pub backend: Backend,
-    /// Streamed or kept.
     pub mode: Mode,
     /// With [`Mode::Flight`]: what is to be explained are threads that timers wake. Their
     /// interrupts wake them on their own CPU, so that sched_wakeup suffices and sched_waking is

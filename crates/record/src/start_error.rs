@@ -14,14 +14,7 @@ pub enum StartError {
         "recording through {backend} is not possible: {why}{}",
         remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default()
     )]
-    Backend {
-        /// Its name.
-        backend: &'static str,
-        /// The reason.
-        why: String,
-        /// The plan.
-        remedy: Option<String>,
-    },
+    Backend { backend: &'static str, why: String, remedy: Option<String> },
     /// No backend works here.
     #[error("kernel events cannot be recorded here: {}", each_once(.0))]
     None(Vec<StartError>),

@@ -30,16 +30,10 @@ pub const FUNCTIONS_MAX: usize = 4_096;
 pub enum SymbolError {
     /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
-    Io {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Io { path: PathBuf, source: std::io::Error },
     /// The file is not what it should be.
     #[error("{}: {why}", path.display())]
     Malformed {
-        /// Which file.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
@@ -47,7 +41,6 @@ pub enum SymbolError {
     /// The words on the command line are not a function's name.
     #[error("`{spec}` is not a function name: {why}")]
     Spec {
-        /// As given.
         spec: String,
         /// What is wrong with it.
         why: &'static str,
@@ -55,17 +48,14 @@ pub enum SymbolError {
     /// No file of that name among those of the program.
     #[error("`{spec}`: the program has no file `{object}`; it has {known}")]
     NoObject {
-        /// As given.
         spec: String,
         /// The part before the colon.
         object: String,
-        /// What there is.
         known: String,
     },
     /// No such function.
     #[error("`{spec}` is not found in {searched}{hint}")]
     NoFunction {
-        /// As given.
         spec: String,
         /// The files that were searched.
         searched: String,
@@ -75,33 +65,18 @@ pub enum SymbolError {
     /// No source file of that name went into the program.
     #[error("`{spec}`: the debug information of {searched} names no source file `{file}`{hint}")]
     NoSource {
-        /// As given.
         spec: String,
-        /// The source file.
         file: String,
         /// The files that were searched.
         searched: String,
-        /// What may be meant.
         hint: String,
     },
     /// No code came from that line.
     #[error("`{spec}`: line {line} of {file} has no code in {object}; {near}")]
-    NoCode {
-        /// As given.
-        spec: String,
-        /// The line.
-        line: u64,
-        /// The source file.
-        file: String,
-        /// The program or library.
-        object: String,
-        /// Lines that have.
-        near: String,
-    },
+    NoCode { spec: String, line: u64, file: String, object: String, near: String },
     /// Nothing says where lines are.
     #[error("`{spec}`: {why}")]
     NoDebugInformation {
-        /// As given.
         spec: String,
         /// What is missing, and what to do.
         why: String,
@@ -111,34 +86,19 @@ pub enum SymbolError {
         "`{spec}`: {count} functions of the kernel have this name, which does not say where the \
          probe belongs"
     )]
-    Ambiguous {
-        /// As given.
-        spec: String,
-        /// How many.
-        count: usize,
-    },
+    Ambiguous { spec: String, count: usize },
     /// The same in the kernel.
     #[error(
         "`{spec}` fits {found} functions of the kernel, more than are timed at once: narrow it \
          down"
     )]
-    TooManyInKernel {
-        /// As given.
-        spec: String,
-        /// How many.
-        found: usize,
-    },
+    TooManyInKernel { spec: String, found: usize },
     /// The pattern fits more than is sensible.
     #[error(
         "`{spec}` matches {found} places, more than the {FUNCTIONS_MAX} that can be probed at \
          once: narrow it down"
     )]
-    TooMany {
-        /// As given.
-        spec: String,
-        /// How many.
-        found: usize,
-    },
+    TooMany { spec: String, found: usize },
 }
 
 /// Finds every function that the specs name among these files: the program first, then its

@@ -110,7 +110,6 @@ impl Tracefs {
         format!("this kernel has no tracepoint {group}:{event}{hint}")
     }
 
-    /// The groups of tracepoints.
     pub fn groups(&self) -> Vec<String> {
         directories(&self.root.join("events"))
     }

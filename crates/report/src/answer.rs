@@ -16,7 +16,6 @@ use punctual_core::{CauseKind, Comparison, Fact, Finding, Names, Nanos, Severity
 
 /// Causes that are named in a sentence.
 const CAUSES: usize = 4;
-/// Things to do.
 const TO_DO: usize = 3;
 /// A cause of smaller share gets no advice.
 const WORTH_ADVICE: f64 = 0.05;

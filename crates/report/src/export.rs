@@ -48,7 +48,6 @@ pub const WITHOUT_PARQUET: &str = "the feature `parquet` was left out when punct
 pub enum Format {
     /// The result files of systress.
     Systress,
-    /// The same with commas.
     SystressCsv,
     /// cyclictest's `--json`.
     CyclictestJson,
@@ -60,23 +59,17 @@ pub enum Format {
     Csv,
     /// The figures, one series a row.
     CsvSummary,
-    /// HdrHistogram's interval log.
     Hdr,
     /// Every kept sample in Apache Parquet.
     Parquet,
     /// The results of many bundles in Apache Parquet, as tables.
     ParquetTables,
-    /// Verdicts as JUnit XML.
     Junit,
-    /// Verdicts as LAVA's lines.
     Lava,
-    /// A submission to KCIDB.
     Kcidb,
-    /// The summary as JSON.
     Json,
     /// The tables of the terminal as JSON.
     TablesJson,
-    /// The same as CSV.
     TablesCsv,
     /// A recording as a Perfetto trace.
     Perfetto,
@@ -85,7 +78,6 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every format.
     pub const ALL: [Format; 18] = [
         Format::Systress,
         Format::SystressCsv,
@@ -182,7 +174,6 @@ pub enum ExportError {
     /// The bundle does not hold what the format is made of.
     #[error("{format} cannot be written from this bundle: {why}")]
     Impossible {
-        /// The format.
         format: &'static str,
         /// What is missing, and what to do.
         why: String,

@@ -76,9 +76,7 @@ pub const WITHOUT_PAGES: &str = "this punctual makes no HTML pages (it was built
 /// One bundle of a report.
 #[derive(Clone, Debug)]
 pub struct ReportInput<'a> {
-    /// The bundle.
     pub bundle: &'a Bundle,
-    /// Its figures.
     pub summary: &'a Summary,
     /// What it is called among the others.
     pub label: String,
@@ -143,12 +141,7 @@ pub enum HtmlError {
     NoBundle,
     /// However coarse, it does not fit.
     #[error("the report would have {bytes} bytes, more than {limit}: give fewer bundles at a time")]
-    TooLarge {
-        /// Its smallest size.
-        bytes: usize,
-        /// The bound.
-        limit: usize,
-    },
+    TooLarge { bytes: usize, limit: usize },
     /// A defect of this program: a template does not fit its data.
     #[error("the page cannot be made: {0}")]
     Render(String),
@@ -157,7 +150,6 @@ pub enum HtmlError {
 /// How much of everything goes into the page.
 #[derive(Clone, Copy, Debug)]
 struct Size {
-    /// Bins of each histogram.
     bins: usize,
     /// Buckets of time of each series.
     buckets: usize,
@@ -169,11 +161,8 @@ struct Size {
     details: usize,
     /// Characters of each experiment and plan.
     text: usize,
-    /// Experiments and plans.
     documents: usize,
-    /// Pictures of each recording.
     pictures: usize,
-    /// Items of each picture.
     items: usize,
 }
 

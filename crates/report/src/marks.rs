@@ -28,7 +28,6 @@ pub enum Shape {
     Span(MonotonicNs, MonotonicNs),
     /// Begun, and not ended when the recording ended.
     Begun(MonotonicNs),
-    /// At one instant.
     Instant(MonotonicNs),
     /// From this instant on the value is this.
     Value(MonotonicNs, i64),
@@ -37,37 +36,29 @@ pub enum Shape {
 /// A detail of a mark.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Detail<'a> {
-    /// A number.
     Number(i64),
-    /// An address.
     Address(u64),
-    /// A span.
     Span(Nanos),
     /// A text, from inside or outside.
     Text(Cow<'a, str>),
 }
 
-/// Details with their names.
 pub type Details<'a> = Vec<(&'static str, Detail<'a>)>;
 
 /// What is drawn.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Mark<'a> {
-    /// Where.
     pub lane: Lane,
     /// What it is called; may hold any characters.
     pub name: Cow<'a, str>,
-    /// Its extent.
     pub shape: Shape,
     /// What else is known of it.
     pub details: Details<'a>,
     /// For samples: what led to the wake-up.
     pub wake: Option<Wake>,
-    /// For calls: the function.
     pub function: Option<FunctionId>,
 }
 
-/// Events in, marks out.
 pub struct Marks<'a> {
     names: &'a Names,
     open: HashMap<Lane, Vec<Open<'a>>>,
@@ -77,7 +68,6 @@ pub struct Marks<'a> {
 }
 
 impl<'a> Marks<'a> {
-    /// Nothing happened yet.
     pub fn new(names: &'a Names) -> Marks<'a> {
         Marks {
             names,
@@ -123,7 +113,6 @@ impl<'a> Mark<'a> {
 }
 
 impl Shape {
-    /// When it begins.
     pub fn from(self) -> MonotonicNs {
         match self {
             Shape::Span(at, _) | Shape::Begun(at) | Shape::Instant(at) | Shape::Value(at, _) => at,

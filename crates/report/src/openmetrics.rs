@@ -105,7 +105,6 @@ impl Exposition {
         );
     }
 
-    /// Numbers that can fall.
     pub fn gauges(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, u64)]) {
         self.family(name, Type::Gauge, help, all, |text, name, labels, value| {
             sample(text, name, "", labels, &value.to_string());
@@ -139,7 +138,6 @@ impl Exposition {
         all.iter().for_each(|(labels, value)| write(&mut self.text, name, labels, value));
     }
 
-    /// The whole text.
     pub fn finish(mut self) -> String {
         self.text += "# EOF\n";
         self.text

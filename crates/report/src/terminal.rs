@@ -76,7 +76,6 @@ pub struct ShowOptions {
     pub color: bool,
     /// Whether only ASCII can be shown.
     pub ascii: bool,
-    /// The unit of latencies.
     pub unit: Unit,
     /// Whose time they are in: where it is not the system's own, the unit names it, and a line
     /// below each section.

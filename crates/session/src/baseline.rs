@@ -17,7 +17,6 @@ const MOST_BYTES: u64 = 1 << 20;
 /// Where nobody says what was tried, the first of these that is set does: GitHub, GitLab, Jenkins,
 /// Buildkite.
 const COMMITS: [&str; 4] = ["GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT", "BUILDKITE_COMMIT"];
-/// Not known.
 const UNKNOWN: &str = "unknown";
 
 /// What is held against what.

@@ -73,7 +73,6 @@ impl Command {
         Command { child, status: None, terminated: false }
     }
 
-    /// Starts it.
     pub fn start(program: &Path, line: &[String], user: Option<&User>) -> Result<Command, Failure> {
         let child = prepared(program, line, false, user).spawn();
         let child =
@@ -81,7 +80,6 @@ impl Command {
         Ok(Command::of(child))
     }
 
-    /// Whether it has ended.
     pub fn has_ended(&mut self) -> bool {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();
@@ -107,7 +105,6 @@ impl Command {
         }
     }
 
-    /// How it ended.
     pub fn ended(self) -> Option<CommandEnd> {
         let status = self.status?;
         let code =

@@ -19,7 +19,6 @@ const SHORTEST: Nanos = Nanos::from_millis(100);
 
 /// The part of a bundle that is measured now.
 pub struct Continuation {
-    /// The bundle.
     pub bundle: PathBuf,
     /// Since when nothing was measured.
     pub gap: Gap,

@@ -359,7 +359,6 @@ impl Cycles {
         }
     }
 
-    /// Saves what there is.
     pub fn checkpoint(&mut self) {
         self.threads.values_mut().for_each(|thread| thread.checkpoint(&self.calls));
     }
@@ -465,7 +464,6 @@ impl Cycles {
         self.all()
     }
 
-    /// The series so far.
     pub fn views(&self) -> impl Iterator<Item = SeriesView<'_>> {
         self.all().flat_map(Thread::views)
     }
@@ -485,7 +483,6 @@ impl Cycles {
         self.recent.top(now)
     }
 
-    /// What is asked.
     pub fn options(&self) -> &CycleOptions {
         &self.options
     }

@@ -10,23 +10,17 @@ use punctual_core::event::Recorded;
 use punctual_host::environment::Environment;
 use punctual_host::files::Root;
 
-/// What was measured.
 pub struct Measured<'a> {
-    /// The phases that began.
     pub phases: &'a [PhaseView<'a>],
-    /// What was found.
     pub found: &'a [Finding],
-    /// What was recorded.
     pub recorded: Option<&'a Recorded>,
     /// What could not be written.
     pub unwritten: Vec<String>,
 }
 
-/// What became of it.
 pub struct Ended {
     /// The figures, with the verdict.
     pub summary: Summary,
-    /// How the command ends.
     pub exit: Exit,
     /// What could not be written at the very end.
     pub trouble: Option<Failure>,

@@ -22,13 +22,10 @@ pub const REFRESH: Nanos = Nanos::from_millis(500);
 
 /// The time of an engine.
 pub trait EngineClock {
-    /// CLOCK_MONOTONIC.
     fn now(&self) -> MonotonicNs;
-    /// Waits.
     fn pause(&self, span: Nanos);
 }
 
-/// That of the kernel.
 pub struct SystemClock;
 
 impl EngineClock for SystemClock {
@@ -56,7 +53,6 @@ pub struct Schedule {
     pub at_most: Option<Nanos>,
 }
 
-/// What began.
 pub enum Begun {
     /// It is measured from now on.
     Measuring(Schedule),
@@ -74,7 +70,6 @@ pub struct Round {
     pub ended: bool,
 }
 
-/// What yields samples.
 pub trait Source {
     /// Why it fails while it is measured.
     type Error;
@@ -82,7 +77,6 @@ pub trait Source {
     fn begin(&mut self) -> Result<Begun, Self::Error>;
     /// Takes what came in since the round before.
     fn round(&mut self) -> Result<Round, Self::Error>;
-    /// Saves what there is.
     fn checkpoint(&mut self);
     /// Shows what there is, `elapsed` after the begin.
     fn refresh(&mut self, now: MonotonicNs, elapsed: Nanos);
@@ -94,9 +88,7 @@ pub trait Source {
 /// An end before the source's own, where there was one.
 pub type Ended<Error> = Result<Option<Outcome>, Error>;
 
-/// What drives a source.
 pub struct Engine<'a> {
-    /// Its time.
     pub clock: &'a dyn EngineClock,
     /// Whether the user asked for the end.
     pub end_requested: &'a dyn Fn() -> bool,

@@ -27,7 +27,6 @@ pub enum Part {
 }
 
 impl Failure {
-    /// The request was wrong.
     pub fn refused(message: impl Display) -> Failure {
         Failure { exit: Exit::Refused, parts: harmless(message) }
     }

@@ -19,11 +19,9 @@ const BINS: i64 = 4_096;
 
 /// A series that is being measured.
 pub struct KeptSeries {
-    /// What it is.
     pub meta: SeriesMeta,
     /// Its statistics so far, as in the bundle.
     pub state: State,
-    /// What came in last.
     pub recent: Option<Recent>,
     /// Where the time of its samples goes, as in the bundle.
     pub account: Fact<SeriesAccount>,

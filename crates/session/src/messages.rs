@@ -4,16 +4,13 @@
 use punctual_plan::Problems;
 use std::path::Path;
 
-/// Who hears it.
 pub type Listener = &'static dyn Messages;
 
 /// Shows messages; that nobody can read them ends nothing.
 pub trait Messages: Sync {
-    /// Text as it stands.
     fn say(&self, text: &str);
     /// An error that does not end the command.
     fn complain(&self, message: &str);
-    /// Warnings about a file.
     fn warn(&self, problems: &Problems);
     /// A line of progress; not for who wants none.
     fn progress(&self, line: &str);
@@ -26,7 +23,6 @@ pub trait Messages: Sync {
     fn replace_line(&self, line: &str);
 }
 
-/// Shows nothing.
 pub struct Silent;
 
 impl Messages for Silent {

@@ -10,7 +10,6 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 /// The variable that names its socket: a path, or an abstract name that begins with `@`.
 const VARIABLE: &str = "NOTIFY_SOCKET";
 
-/// Its socket.
 pub struct ServiceManager {
     socket: UnixDatagram,
     address: SocketAddr,

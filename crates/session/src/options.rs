@@ -19,7 +19,6 @@ const KEEP: Duration = Duration::from_secs(24 * 3600);
 pub struct RunOptions {
     /// Only the plan is wanted, and nothing is started.
     pub plan_only: bool,
-    /// The bundle's directory.
     pub output: Option<PathBuf>,
     /// Whether progress is not wanted.
     pub quiet: bool,
@@ -27,7 +26,6 @@ pub struct RunOptions {
     pub stop_above: Option<Nanos>,
     /// What sh(1) runs when a requirement is violated.
     pub on_violation: Option<String>,
-    /// Until interrupted, for weeks.
     pub forever: bool,
     /// Kernel events that are recorded.
     pub trace: Vec<String>,
@@ -37,9 +35,7 @@ pub struct RunOptions {
     pub calibrate: Option<bool>,
     /// Whether experiments are allowed that could make the system unresponsive.
     pub force: bool,
-    /// Where to run.
     pub target: Option<String>,
-    /// The random seed.
     pub seed: Option<u64>,
     /// How many times, in virtual time.
     pub repeat: u32,

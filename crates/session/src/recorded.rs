@@ -105,7 +105,6 @@ impl<'b> Opened<'b> {
         }
     }
 
-    /// All events.
     pub fn events(&self) -> Events<'b> {
         self.window(MonotonicNs(i64::MIN), MonotonicNs(i64::MAX))
     }

@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 
 /// An experiment with its file.
 pub struct Loaded {
-    /// What it says.
     pub experiment: Experiment,
     /// The file, byte for byte.
     pub bytes: Vec<u8>,

@@ -145,7 +145,6 @@ pub fn run(
     Ok(ending::end(run, phases, outcome))
 }
 
-/// What was asked for.
 fn write_request(
     writer: &mut BundleWriter,
     plan: &Plan,

@@ -37,7 +37,6 @@ const COPY_SYSTEM: &str = "for file in /proc/sys/kernel/version /proc/cmdline \
 pub enum Work {
     /// A command of this machine, in $PATH or by its path.
     Command {
-        /// Its words.
         words: Vec<String>,
         /// Files that it needs, which get the same path there.
         files: Vec<PathBuf>,

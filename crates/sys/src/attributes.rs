@@ -9,24 +9,19 @@ use std::io;
 /// The parameters of SCHED_DEADLINE.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Deadline {
-    /// CPU time per period.
     pub runtime: Nanos,
     /// From the start of the period until it must be done.
     pub deadline: Nanos,
-    /// The period.
     pub period: Nanos,
 }
 
 /// How a thread is scheduled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scheduling {
-    /// The policy.
     pub policy: Policy,
-    /// For SCHED_FIFO and SCHED_RR.
     pub priority: Option<Priority>,
     /// For SCHED_OTHER and SCHED_BATCH: -20 (most) to 19.
     pub nice: i32,
-    /// For SCHED_DEADLINE.
     pub deadline: Option<Deadline>,
 }
 

@@ -14,7 +14,6 @@ use std::time::Duration;
 pub enum Exit {
     /// By itself, with this status.
     Status(i32),
-    /// By this signal.
     Signal(i32),
 }
 
@@ -84,7 +83,6 @@ pub struct Used {
     pub user: Nanos,
     /// CPU time in the kernel.
     pub system: Nanos,
-    /// Faults and switches.
     pub usage: Usage,
 }
 

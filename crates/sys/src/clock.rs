@@ -88,7 +88,6 @@ pub fn now(clock: Clock) -> ClockNs {
     ClockNs(read(id(clock)))
 }
 
-/// The time on CLOCK_MONOTONIC.
 pub fn monotonic() -> MonotonicNs {
     MonotonicNs(read(libc::CLOCK_MONOTONIC))
 }

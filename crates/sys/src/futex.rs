@@ -8,7 +8,6 @@ use std::sync::atomic::AtomicU32;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(i32)]
 pub enum Scope {
-    /// Other processes, too.
     Shared = 0,
     /// This process alone (FUTEX_PRIVATE_FLAG), which is faster.
     Private = libc::FUTEX_PRIVATE_FLAG,

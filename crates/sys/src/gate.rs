@@ -9,7 +9,6 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 /// A process that waits before its exec.
 pub struct Gated {
-    /// Its process id.
     pub pid: u32,
     open: PipeWriter,
     spawned: Receiver<io::Result<Child>>,

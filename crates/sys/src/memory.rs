@@ -229,7 +229,6 @@ struct FileMapping<'t> {
     end: usize,
     /// Readable, not writable, of a file, private.
     is_constant: bool,
-    /// Device and number.
     inode: (&'t str, &'t str),
     path: &'t str,
 }

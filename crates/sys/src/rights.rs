@@ -13,9 +13,7 @@ pub enum Capability {
     SysNice = 23,
     /// Locking more memory than RLIMIT_MEMLOCK.
     IpcLock = 14,
-    /// Performance events and tracepoints.
     Perfmon = 38,
-    /// Loading BPF programs.
     Bpf = 39,
 }
 

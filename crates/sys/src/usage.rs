@@ -7,9 +7,7 @@ pub struct Usage {
     pub minor_faults: u64,
     /// Page faults that needed I/O.
     pub major_faults: u64,
-    /// Context switches by sleeping.
     pub voluntary_switches: u64,
-    /// Context switches by preemption.
     pub involuntary_switches: u64,
 }
 

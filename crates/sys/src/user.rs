@@ -15,7 +15,6 @@ const GROUPS_MAX: usize = 65_536;
 /// A user of this system.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct User {
-    /// His number.
     pub uid: u32,
     gid: u32,
     groups: Vec<libc::gid_t>,

@@ -8,7 +8,6 @@ pub struct HiddenSamples {
 }
 
 impl HiddenSamples {
-    /// From now on.
     pub fn begin() -> HiddenSamples {
         HiddenSamples { ran: ran_of_first() }
     }

@@ -16,7 +16,6 @@ pub struct Steal {
 pub struct Excuse(i64);
 
 impl Steal {
-    /// From now on.
     pub fn begin(cpu: usize) -> Steal {
         Steal { cpu, before: ticks(cpu) }
     }

@@ -24,6 +24,7 @@
 //! before it executes another program.) See `docs/testpoints.md` for cost, modes, environment and
 //! format.
 
+#![warn(missing_docs)]
 // The types of C differ between architectures.
 #![allow(clippy::unnecessary_cast)]
 

@@ -33,7 +33,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A trace of LTTng.
 fn open_directory(path: &std::path::Path) -> Result<Trace, Box<dyn Error>> {
     let mut streams: Vec<Box<dyn ReadAt>> = Vec::new();
     for entry in std::fs::read_dir(path)? {

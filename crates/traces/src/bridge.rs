@@ -19,7 +19,6 @@ pub(crate) struct Bridge {
     /// What came before the first expiry, from a timer's start on.
     held: VecDeque<Event>,
     holding: bool,
-    /// The file holds timers.
     timers: bool,
     /// Starts of timers whose expiry cannot be converted.
     pub(crate) unconverted: u64,
@@ -75,7 +74,6 @@ impl Bridge {
         }
     }
 
-    /// Nothing follows.
     pub(crate) fn end(&mut self, out: &mut VecDeque<Event>) {
         self.release(out);
     }

@@ -6,12 +6,10 @@ pub enum ByteOrder {
     /// The lowest byte first.
     #[default]
     Little,
-    /// The highest byte first.
     Big,
 }
 
 impl ByteOrder {
-    /// Of this machine.
     pub const NATIVE: ByteOrder =
         if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
 

@@ -30,7 +30,6 @@ use types::Metadata;
 /// Why a trace of CTF 2 is refused.
 pub(crate) const CTF_2: &str = "this is a trace in CTF 2, which is not read: record in CTF 1.8, or \
                                 convert it (babeltrace2 2.1 writes CTF 1.8, too)";
-/// Of one trace.
 const MOST_FILES: usize = 1 << 14;
 /// Events between two looks at what came out.
 const AT_ONCE: usize = 1024;

@@ -20,7 +20,6 @@ pub(crate) fn looks_like_dat(head: &[u8]) -> bool {
     head.starts_with(MAGIC)
 }
 
-/// Reads trace.dat.
 pub(crate) struct DatReader {
     file: Box<dyn ReadAt>,
     head: DatHead,

@@ -68,7 +68,6 @@ pub(crate) struct Decoder {
     pub(crate) overwritten: Option<u64>,
 }
 
-/// TASK_COMM_LEN.
 pub(crate) const COMM: usize = 16;
 
 /// Numbers of names that stand where text has the name of a function instead of its address: no
@@ -469,7 +468,6 @@ fn essential(group: Group) -> &'static [Meaning] {
     }
 }
 
-/// include/linux/interrupt.h.
 const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 

@@ -32,9 +32,7 @@ pub enum TraceError {
     Damaged {
         /// What it was read as.
         format: TraceFormat,
-        /// Where.
         at: u64,
-        /// What is wrong.
         why: String,
     },
 }

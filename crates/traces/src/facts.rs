@@ -9,9 +9,7 @@ use std::collections::BTreeMap;
 pub enum TraceFormat {
     /// Text of ftrace: `trace`, `trace_pipe`, `trace-cmd report`, `perf script`.
     FtraceText,
-    /// trace.dat of trace-cmd.
     TraceDat,
-    /// perf.data.
     PerfData,
     /// A protobuf trace of Perfetto.
     Perfetto,
@@ -20,7 +18,6 @@ pub enum TraceFormat {
 }
 
 impl TraceFormat {
-    /// What it is called.
     pub fn word(self) -> &'static str {
         match self {
             TraceFormat::FtraceText => "ftrace text",
@@ -35,7 +32,6 @@ impl TraceFormat {
 /// How often a tracepoint is in a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct TracepointCount {
-    /// Records of it.
     pub seen: u64,
     /// Those that became an event of ours.
     pub used: u64,
@@ -52,7 +48,6 @@ pub struct TraceFacts {
     pub kernel: Option<String>,
     /// Its architecture: `x86_64`.
     pub machine: Option<String>,
-    /// Its clock.
     pub clock: TraceClock,
     /// What it covers and lost, in the same form as our own recordings. `groups` has those of which
     /// the events are there, or were switched on, without which an absence means nothing.

@@ -12,7 +12,6 @@ pub struct Field {
     pub size: usize,
     /// Whether it has a sign.
     pub signed: bool,
-    /// Where its value lies.
     pub place: Place,
 }
 

@@ -58,7 +58,6 @@ impl EventFormats {
         Ok(())
     }
 
-    /// Tracepoints by their systems.
     pub(crate) fn of_systems(&mut self, cursor: &mut Cursor<'_>) -> Result<(), TraceError> {
         let systems = cursor.number(4)?;
         for _ in 0..systems.min(MOST_FORMATS as u64) {

@@ -11,7 +11,6 @@ pub(crate) const HEAD: usize = 64 << 10;
 pub trait ReadAt {
     /// Reads bytes from `at` on, as many as there are, at most as many as `into` takes.
     fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<usize>;
-    /// How long it is.
     fn size(&self) -> io::Result<u64>;
 }
 

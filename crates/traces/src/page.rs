@@ -36,7 +36,6 @@ pub enum Item {
     Lost(Option<u64>),
     /// A record: when, in units of the trace clock, and where it lies in the page.
     Record {
-        /// When.
         at: u64,
         /// Its first byte in the page.
         from: usize,
@@ -66,7 +65,6 @@ pub struct PageReader {
 }
 
 impl PageReader {
-    /// Begins a page.
     pub fn new(page: &[u8], shape: PageShape) -> PageReader {
         let nothing =
             PageReader { shape, begin: 0, time: 0, next: 0, end: 0, lost: None, damaged: true };

@@ -24,7 +24,6 @@ pub(crate) fn looks_like_perf(head: &[u8]) -> bool {
     head::order(head).is_some()
 }
 
-/// Reads perf.data.
 pub(crate) struct PerfReader {
     head: PerfHead,
     records: Records,
@@ -226,7 +225,6 @@ fn task(kind: u32, payload: &[u8], order: ByteOrder, decoder: &mut Decoder) {
     }
 }
 
-/// Events that are missing.
 fn lost(
     kind: u32,
     record: &[u8],

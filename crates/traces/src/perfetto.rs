@@ -57,7 +57,6 @@ const AT_ONCE: usize = 64;
 /// Clocks are read one after the other: so near they are one.
 const ONE_CLOCK: i64 = 10_000;
 
-/// Fields of TracePacket.
 mod field {
     pub(super) const EVENTS: u32 = 1;
     pub(super) const PROCESSES: u32 = 2;

@@ -6,7 +6,6 @@ use punctual_core::event::Event;
 use punctual_core::{Finding, Nanos};
 use std::collections::VecDeque;
 
-/// Reads one format.
 pub(crate) trait Reader {
     /// Appends some events; `false` when there are no more.
     fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError>;

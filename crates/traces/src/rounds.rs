@@ -73,7 +73,6 @@ impl Rounds {
         self.before = self.ends.pop_front().unwrap_or(self.before);
     }
 
-    /// Nothing follows.
     pub(crate) fn end(&mut self, out: &mut VecDeque<Event>) {
         self.give(i64::MAX, out);
     }

@@ -67,7 +67,6 @@ impl StateBits {
         StateBits { letters: letters.collect(), preempted }
     }
 
-    /// What these bits report.
     pub(crate) fn state(&self, bits: i64) -> TaskState {
         let bits = bits as u64;
         if bits & self.preempted != 0 {

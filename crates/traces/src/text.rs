@@ -27,7 +27,6 @@ pub(crate) fn looks_like_text_of_ftrace(head: &[u8]) -> bool {
         .any(|line| line.starts_with(b"# tracer:") || matches!(parse(line), Parsed::Event(_)))
 }
 
-/// Reads text.
 pub(crate) struct TextReader {
     lines: Lines,
     decoder: Decoder,

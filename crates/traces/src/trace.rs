@@ -30,7 +30,6 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Opens a file.
     pub fn open(file: impl ReadAt + 'static) -> Result<Trace, TraceError> {
         Trace::open_boxed(Box::new(file))
     }

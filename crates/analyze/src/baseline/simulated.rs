@@ -38,9 +38,7 @@ impl Noise {
 /// What is simulated.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// Between its runs.
     pub noise: Noise,
-    /// Runs of a history.
     pub runs: usize,
     /// The step of the second figure after the last of them, in standard deviations of its
     /// logarithm in this history.

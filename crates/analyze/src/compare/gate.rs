@@ -18,7 +18,6 @@ pub enum Kind {
 /// A requirement on the difference of a figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Gate {
-    /// What must be shown.
     pub kind: Kind,
     /// The figure: a percentile or the maximum.
     pub metric: Metric,
@@ -29,7 +28,6 @@ pub struct Gate {
 /// A figure and a margin as they are written: `p99.9:10us`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Limit {
-    /// The figure.
     pub metric: Metric,
     /// How much worse is allowed.
     pub margin: Margin,

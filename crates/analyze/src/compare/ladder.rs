@@ -42,7 +42,6 @@ impl Ladder {
         Ladder { rungs: rungs.collect() }
     }
 
-    /// Of several together.
     pub fn merged(all: &[&Ladder]) -> Ladder {
         let mut parts: Vec<(i64, i64, u64)> =
             all.iter().flat_map(|ladder| ladder.parts()).collect();
@@ -69,7 +68,6 @@ impl Ladder {
         self.parts().map(|(_, high, count)| (high, count))
     }
 
-    /// Samples.
     pub fn count(&self) -> u64 {
         self.rungs.last().map_or(0, |rung| rung.cumulative)
     }

@@ -15,14 +15,11 @@ use crate::stats::probability::{normal, rank_at, student_upper};
 /// An interval; infinite where the data do not bound it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Interval {
-    /// Lower end.
     pub low: f64,
-    /// Upper end.
     pub high: f64,
 }
 
 impl Interval {
-    /// The whole line.
     pub const UNBOUNDED: Interval = Interval { low: f64::NEG_INFINITY, high: f64::INFINITY };
 
     /// Of logarithms: what they are logarithms of.

@@ -15,7 +15,6 @@ const HIDDEN_MAX: i64 = 1_000_000;
 /// Which of its distributions is compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum View {
-    /// The samples as measured.
     Measured,
     /// With the samples that missed periods hid (coordinated omission).
     Corrected,
@@ -38,13 +37,10 @@ pub struct Run {
     /// The longest of each burst, the longest first; every long sample by itself where bursts
     /// cannot be known.
     pub peaks: Vec<i64>,
-    /// The longest latency, exact.
     pub max: Option<i64>,
     /// The step of the clock, where it is coarse.
     pub step: i64,
-    /// Samples lost.
     pub lost: u64,
-    /// Missed periods.
     pub overruns: u64,
     /// How long it lasted, in ns.
     pub duration: Option<i64>,
@@ -187,7 +183,6 @@ pub struct Side {
 }
 
 impl Side {
-    /// Of these runs.
     pub fn new(runs: Vec<Run>) -> Side {
         let all = |of: fn(&Run) -> &Ladder| match runs.as_slice() {
             [one] => of(one).clone(),

@@ -28,9 +28,7 @@ const MORE_DATA_MAX: f64 = 1_000.0;
 /// A series on both sides.
 #[derive(Debug)]
 pub struct Pair {
-    /// The first side.
     pub a: Side,
-    /// The other side.
     pub b: Side,
 }
 

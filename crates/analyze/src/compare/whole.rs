@@ -19,7 +19,6 @@ const POINTS: u64 = 128;
 const TAIL: [f64; 3] = [99.0, 99.9, 99.99];
 /// A share of the tail is compared when this many samples of both sides are beyond.
 const BEYOND: f64 = 20.0;
-/// Deals at most.
 const DEALS: usize = 9_999;
 /// Deals end early when this many were as extreme as what was seen (Besag and Clifford, "Sequential
 /// Monte Carlo p-values", 1991).

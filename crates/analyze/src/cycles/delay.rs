@@ -6,7 +6,6 @@ use punctual_core::{MainPart, Nanos, Split};
 /// What delayed a cycle the most.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Delay {
-    /// The cause.
     pub part: MainPart,
     /// How much longer it took than in a typical cycle.
     pub time: Nanos,
@@ -17,7 +16,6 @@ pub struct Delay {
 /// The thread that delayed a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct By {
-    /// Its id.
     pub tid: u32,
     /// Its name; empty where that is not known.
     pub name: TaskName,

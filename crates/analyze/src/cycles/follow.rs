@@ -25,7 +25,6 @@ pub struct Measured {
 /// What is known of the beginning of a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Begins {
-    /// Its release.
     Released,
     /// Nobody saw who woke it: it had begun when its wait returned.
     Returned,

@@ -5,7 +5,6 @@ use punctual_core::cycle::{Cycle, CycleKind};
 use punctual_core::{MainPart, Nanos};
 use std::collections::BTreeMap;
 
-/// Fewer cycles show nothing.
 pub const LEAST: usize = 10;
 /// From this share of fitting releases on a timer's cycles are taken for what they look like.
 const SURE: f64 = 0.8;
@@ -17,7 +16,6 @@ const NEAR_LEAST: f64 = 1_000.0;
 /// What a thread's cycles are.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Inferred {
-    /// What releases them.
     pub kind: CycleKind,
     /// The wait that they begin with.
     pub site: Site,

@@ -17,13 +17,9 @@ use std::collections::BTreeMap;
 
 /// Everything that is known of a thread.
 pub struct Subject<'a> {
-    /// What releases its cycles.
     pub kind: CycleKind,
-    /// Its cycles.
     pub seen: &'a Seen,
-    /// Its settings.
     pub facts: &'a ThreadFacts,
-    /// The system's.
     pub host: &'a HostFacts,
     /// Who ran while it was ready, of the same or a higher priority, and for how long, the longest
     /// first.
@@ -35,7 +31,6 @@ pub struct Subject<'a> {
 pub struct ThreadFacts {
     /// As the kernel reports it while it runs.
     pub policy: Fact<Policy>,
-    /// Where it may run.
     pub affinity: CpuSet,
     /// How much later its timers may expire (/proc/PID/timerslack_ns).
     pub timer_slack: Fact<Nanos>,
@@ -54,7 +49,6 @@ pub struct ThreadFacts {
 /// `VmSize` and `VmLck` of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Memory {
-    /// All that is mapped.
     pub mapped: Bytes,
     /// What of it is locked.
     pub locked: Bytes,
@@ -70,7 +64,6 @@ impl Memory {
 /// What of the system every thread is subject to.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct HostFacts {
-    /// High-resolution timers are inactive.
     pub coarse_timers: Option<Violation>,
     /// Real-time threads may use this share of a CPU, and no more.
     pub limit: Option<(f64, Violation)>,
@@ -79,11 +72,8 @@ pub struct HostFacts {
 /// What a rule of `punctual check` found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// What is the case.
     pub message: String,
-    /// Where that was seen.
     pub evidence: String,
-    /// How to fix it.
     pub remedy: Option<String>,
 }
 
@@ -93,7 +83,6 @@ pub struct Rule {
     pub id: &'static str,
     /// How much it weighs, unless it is rare.
     pub severity: Severity,
-    /// What it finds.
     pub title: &'static str,
     /// What it finds of this thread.
     pub evaluate: fn(&Subject<'_>) -> Option<Violation>,

@@ -40,7 +40,6 @@ const NORMAL: i16 = 100;
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[allow(clippy::large_enum_variant)] // nearly all are cycles, handed on one by one
 pub enum Found {
-    /// A cycle has ended.
     Cycle(Cycle),
     /// Where a thread was in its cycle, before that ends.
     Moment(Moment),
@@ -98,7 +97,6 @@ impl Stream {
         self.threads.get(&tid)?.prio
     }
 
-    /// Takes the next event.
     pub fn push(&mut self, event: &Event, take: &mut dyn FnMut(Found)) {
         if event.what.group().is_none() {
             match event.what {

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 pub struct EntryNames {
     /// Functions of the kernel by address, as /proc/kallsyms has them, with an offset.
     pub symbols: BTreeMap<u64, String>,
-    /// Interrupts of devices.
     pub irqs: BTreeMap<u32, String>,
     /// Kernel stacks of originators, the innermost function first.
     pub stacks: BTreeMap<u32, Vec<u64>>,
@@ -21,9 +20,7 @@ pub struct EntryNames {
 /// Entries of one kind and originator.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EntryRow {
-    /// What kind they are.
     pub kind: EntryKind,
-    /// What was served.
     pub what: String,
     /// Who caused them: `comm-tid [cpu]`, as ftrace writes it.
     pub originator: String,
@@ -33,13 +30,10 @@ pub struct EntryRow {
     pub by_cpu: Option<u32>,
     /// Its thread; none where an interrupt did it.
     pub by_tid: Option<u32>,
-    /// How many.
     pub entries: u64,
     /// Times that they were further functions of other entries.
     pub further: u64,
-    /// Their time.
     pub total: Nanos,
-    /// The longest.
     pub longest: Nanos,
     /// The kernel stack of the originator of the longest, the innermost function first.
     pub stack: Vec<String>,

@@ -35,7 +35,6 @@ impl Interruptions {
         }
     }
 
-    /// The last one.
     pub fn finish(&mut self) -> Option<(MonotonicNs, MonotonicNs)> {
         self.pending.take()
     }

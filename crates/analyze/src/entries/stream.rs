@@ -25,7 +25,6 @@ use std::collections::BTreeMap;
 
 /// Threads and what they did themselves, at most.
 const OWN: usize = 16_384;
-/// TLB_REMOTE_SHOOTDOWN (include/linux/mm_types.h).
 const REMOTE_SHOOTDOWN: u64 = 1;
 
 /// What is known of tasks.
@@ -112,7 +111,6 @@ impl EntryStream {
         }
     }
 
-    /// Takes the next event.
     pub fn push(&mut self, event: &Event, tasks: &dyn Tasks, take: &mut dyn FnMut(Entry)) {
         let out = &mut Out { tasks, take };
         match event.what {

@@ -12,7 +12,6 @@ use punctual_core::{Finding, Nanos, Severity};
 
 /// Functions of a sample that are listed; the rest is in its calls.
 const FUNCTIONS: usize = 50;
-/// Sections that are listed.
 pub const SECTIONS: usize = 50;
 /// Calls of a sample that are listed: a page shows no more, and 4 million instructions have
 /// 300,000.

@@ -9,11 +9,9 @@ pub struct Block {
     pub pc: u64,
     /// Its length in bytes.
     pub bytes: u16,
-    /// Its length in instructions.
     pub insns: u16,
     /// The instructions up to and with the last one that reads the processor's counter; 0: none.
     pub clock: u16,
-    /// How it ends.
     pub kind: Kind,
     /// Whether an interrupt or an exception enters the kernel with it.
     pub entry: bool,
@@ -41,7 +39,6 @@ impl Block {
 /// The last instruction of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// A jump, or none.
     Plain,
     /// `call`
     Call,
@@ -58,9 +55,7 @@ pub enum Kind {
 /// A task, as it was called when it was switched to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Task {
-    /// Its thread's ID.
     pub tid: u32,
-    /// Its name.
     pub comm: String,
 }
 
@@ -73,7 +68,6 @@ pub enum Entry {
     Switch(Option<usize>),
     /// Interrupts are off from here on.
     IrqsOff,
-    /// Interrupts are on again.
     IrqsOn,
     /// The CPU waits for an interrupt.
     Idle,
@@ -90,14 +84,12 @@ pub struct Window {
     pub at: u64,
     /// The measuring task, by its place; `None` where no switch was seen.
     pub task: Option<usize>,
-    /// What happened.
     pub entries: Vec<Entry>,
 }
 
 /// What is disabled in a section.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SectionKind {
-    /// Interrupts.
     Irqs,
     /// Preemption: the CPU's `preempt_count` is above 0.
     Preemption,
@@ -113,7 +105,6 @@ pub enum SectionKind {
 /// looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Section {
-    /// What is disabled.
     pub kind: SectionKind,
     /// The address of the instruction that begins them.
     pub pc: u64,
@@ -127,11 +118,8 @@ pub struct Section {
     /// The same as `caller` in the function that this one calls for it, where that calls another;
     /// else 0.
     pub callee: u64,
-    /// How often.
     pub count: u64,
-    /// Instructions, all together.
     pub total: u64,
-    /// Instructions of the longest.
     pub longest: u64,
     /// The address of the instruction that ended the longest.
     pub end_pc: u64,
@@ -146,7 +134,6 @@ pub struct Section {
 /// One of the longest sections, with what was executed before and in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stretch {
-    /// What is disabled.
     pub kind: SectionKind,
     /// As in [`Section::pc`].
     pub pc: u64,
@@ -158,7 +145,6 @@ pub struct Stretch {
     pub end: u64,
     /// Instructions of the whole run behind the last entry.
     pub at: u64,
-    /// What happened.
     pub entries: Vec<Entry>,
 }
 
@@ -167,7 +153,6 @@ pub struct Stretch {
 pub struct Dump {
     /// Instructions of the whole run.
     pub insns: u64,
-    /// Samples that were seen.
     pub samples: u64,
     /// Windows that are shorter than their latency: the plugin's memory did not hold more.
     pub cut: u64,
@@ -175,13 +160,10 @@ pub struct Dump {
     pub lost: u64,
     /// The instructions in which sections were looked for.
     pub kept: u64,
-    /// All blocks.
     pub blocks: Vec<Block>,
-    /// All tasks.
     pub tasks: Vec<Task>,
     /// The windows of the worst samples, in no order.
     pub worst: Vec<Window>,
-    /// Those of ordinary ones.
     pub ordinary: Vec<Window>,
     /// The sections of all kinds, in no order.
     pub sections: Vec<Section>,

@@ -44,9 +44,7 @@ pub enum Context {
 /// A function for as long as it was on the stack.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Call {
-    /// Its name.
     pub function: String,
-    /// For whom it ran.
     pub context: Context,
     /// How many functions are below it.
     pub depth: usize,
@@ -61,7 +59,6 @@ pub struct Call {
 /// What was executed between the release and the arrival of a sample.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Path {
-    /// The instructions.
     pub insns: u64,
     /// Instructions that the latency has room for, and that were not executed: the CPU waited, or
     /// the window is too short.
@@ -86,11 +83,8 @@ pub enum Event {
     Enter,
     /// The kernel switches to a task.
     Switch(Option<usize>),
-    /// Interrupts are off.
     IrqsOff,
-    /// Interrupts are on.
     IrqsOn,
-    /// The CPU waits.
     Idle,
 }
 
@@ -433,9 +427,7 @@ impl Path {
 /// A function in a path.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Function {
-    /// By its symbol.
     pub name: String,
-    /// Instructions of its own.
     pub own: u64,
     /// Those and those of what it called.
     pub total: u64,

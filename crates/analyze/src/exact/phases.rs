@@ -6,7 +6,6 @@ use super::path::{Call, Context, Event, Path};
 /// A part of the way.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// What it is.
     pub kind: PartKind,
     /// Instructions from the release to its start.
     pub begin: u64,
@@ -30,14 +29,12 @@ pub enum PartKind {
     /// The thread is ready, and the scheduler is not called yet: the code that was interrupted
     /// cannot be preempted, or more interrupts and softirqs run.
     NotPreempted,
-    /// The scheduler chooses.
     Schedule,
     /// The thread runs, on its way to user mode.
     Return,
 }
 
 impl PartKind {
-    /// The name in documents.
     pub fn word(self) -> &'static str {
         match self {
             PartKind::Timer => "timer",

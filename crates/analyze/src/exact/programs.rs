@@ -15,7 +15,6 @@ const BYTES_MIN: usize = 8;
 pub struct Code {
     /// Where they begin in the file.
     pub offset: u64,
-    /// They themselves.
     pub bytes: Vec<u8>,
 }
 
@@ -34,7 +33,6 @@ pub struct Program {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Mapping {
     program: usize,
-    /// May wrap around.
     bias: u64,
 }
 
@@ -151,7 +149,6 @@ mod tests {
     use super::super::dump::{CODE, Kind};
     use super::*;
 
-    /// Bytes that repeat nowhere.
     fn bytes(seed: u64, count: usize) -> Vec<u8> {
         let word = |k: u64| (seed + k).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (k << 7);
         (0..count as u64).map(|k| (word(k) >> 33) as u8).collect()

@@ -8,7 +8,6 @@ use std::collections::HashMap;
 pub struct Names {
     /// Of the kernel, by address.
     pub kernel: KernelSymbols,
-    /// Of programs, by block.
     pub user: UserFunctions,
     /// Source lines, by block; empty where they are not asked for.
     pub lines: HashMap<usize, String>,

@@ -32,7 +32,6 @@ pub enum Mode {
     Fault,
     /// In user mode, as far as recorded: it was in no system call and in no page fault.
     User,
-    /// No event shows it.
     Unknown,
 }
 
@@ -57,9 +56,7 @@ pub enum Cause {
     /// The timer interrupt was delayed although a task ran: interrupts were disabled, or, where
     /// that task was in user mode, the timer hardware or the hypervisor delayed it.
     TimerIrqDelay {
-        /// Who ran.
         running: Tid,
-        /// Where it was.
         mode: Mode,
     },
     /// An interrupt or a softirq was served on the thread's CPU.
@@ -77,14 +74,11 @@ pub enum Cause {
     /// It was ready with the higher priority, and the running task was not preempted: preemption
     /// was disabled, or the kernel has none there.
     NonPreemptible {
-        /// The running task.
         running: Tid,
-        /// Where that one was.
         mode: Mode,
     },
     /// It was ready, and a task of higher priority ran.
     Preempted {
-        /// Which.
         by: Tid,
         /// Its priority, as the kernel's `prio`.
         prio: i16,
@@ -98,7 +92,6 @@ pub enum Cause {
     },
     /// It was ready, and a task of the same rank, or of unknown rank, ran.
     Runqueue {
-        /// Which.
         behind: Tid,
     },
     /// It was being moved to another CPU.
@@ -116,19 +109,15 @@ pub enum Cause {
     /// It waited for a lock whose holder could not run, because a task of lower priority than the
     /// thread ran: priority inversion.
     Inversion {
-        /// Who held the lock.
         holder: Tid,
-        /// Who ran instead.
         by: Tid,
     },
     /// It waited for a block device.
     Io {
-        /// Which.
         device: u32,
     },
     /// It was served a page fault, or waited for a page.
     PageFault,
-    /// It reclaimed memory itself.
     Reclaim,
     /// It waited for something that was not recorded.
     Waiting {
@@ -149,9 +138,7 @@ pub enum Cause {
         /// The task that let it go on; `None`: not known.
         continued_by: Option<Tid>,
     },
-    /// It ran itself.
     OwnExecution {
-        /// Where.
         mode: Mode,
     },
     /// No event proves a cause.

@@ -231,7 +231,6 @@ fn waking(context: &TraceContext, segment: &Segment, cpu: u16, at: MonotonicNs) 
     Judged { cause, cpu: Some(target), prio: span.and_then(|span| span.prio) }
 }
 
-/// It waited for something.
 fn waiting(
     context: &TraceContext,
     segment: &Segment,

@@ -29,7 +29,6 @@ pub struct Culprit {
 /// The culprits of some worst samples.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Ranking {
-    /// The number of samples.
     pub samples: u64,
     /// Their latencies, added up: the culprits' times add up to the same.
     pub latency: Nanos,

@@ -22,11 +22,8 @@ pub struct ThreadTimeline {
     pub runs: Vec<u32>,
     /// Events of its running, waiting and migration.
     pub about: Vec<u32>,
-    /// Its operations on locks.
     pub lock_events: Vec<u32>,
-    /// Its page faults.
     pub fault_events: Vec<u32>,
-    /// Its reclaims of memory.
     pub reclaim_events: Vec<u32>,
     /// The returns of its system calls, and when they were.
     pub returns: Vec<(MonotonicNs, u32)>,
@@ -34,7 +31,6 @@ pub struct ThreadTimeline {
     pub locks: Vec<LockWait>,
     pub reclaims: Vec<(MonotonicNs, MonotonicNs)>,
     pub faults: Vec<(MonotonicNs, MonotonicNs)>,
-    /// Its wake-ups.
     pub wakes: Vec<WakeMark>,
     /// The CPU on which it was put on a runqueue, from an instant on.
     pub enqueued: Vec<(MonotonicNs, u16)>,

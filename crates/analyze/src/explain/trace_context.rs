@@ -38,7 +38,6 @@ pub struct TraceContext<'e> {
     pub holes: Vec<Hole>,
     /// Timers that waited through silences of their CPUs.
     pub waits: Vec<Wait>,
-    /// What was recorded.
     pub coverage: Coverage,
     /// By CPU: what was served at each instant, without overlaps.
     interrupts: BTreeMap<u16, Vec<(MonotonicNs, MonotonicNs, Interrupt)>>,
@@ -107,7 +106,6 @@ impl<'e> TraceContext<'e> {
         Some(timeline)
     }
 
-    /// Nothing is known before.
     pub fn began(&self) -> MonotonicNs {
         self.began
     }
@@ -229,7 +227,6 @@ impl<'e> TraceContext<'e> {
         self.fault_before(tid, cpu, at).is_some()
     }
 
-    /// When that fault began.
     fn fault_before(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Option<MonotonicNs> {
         let places = self.on(cpu);
         let end = places.partition_point(|place| self.events[*place as usize].at <= at);

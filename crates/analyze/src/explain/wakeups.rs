@@ -8,7 +8,6 @@ use crate::threads::{Interrupt, ThreadSpan, ThreadState, WakeMark};
 use punctual_core::event::InterfaceName;
 use punctual_core::{Event, EventKind, MonotonicNs, Names, Nanos, Tid};
 
-/// The softirq's vector (include/linux/interrupt.h).
 const NET_RX: u8 = 3;
 /// The events of a CPU that are searched for where a packet came from.
 const SEARCHED_EVENTS: usize = 512;
@@ -19,17 +18,14 @@ pub const STEPS: usize = 8;
 /// One step: a thread was woken. The next step is about who woke it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WakeUp {
-    /// The thread.
     pub task: Tid,
     /// What it had waited for.
     pub wait: Wait,
     /// For how long; `None` where the record does not have the start.
     pub waited: Option<Nanos>,
-    /// When it was woken.
     pub at: MonotonicNs,
     /// The CPU on which that was done.
     pub cpu: u16,
-    /// Who did.
     pub by: Waker,
     /// How the packet came that it was woken for.
     pub packet: Option<Packet>,
@@ -60,9 +56,7 @@ pub struct Packet {
 pub struct Received {
     /// When it went up the protocols.
     pub at: MonotonicNs,
-    /// The device.
     pub device: InterfaceName,
-    /// How long it is.
     pub bytes: u32,
 }
 
@@ -71,9 +65,7 @@ pub struct Received {
 pub struct Socket {
     /// When it had the data.
     pub at: MonotonicNs,
-    /// AF_….
     pub family: u16,
-    /// IPPROTO_….
     pub protocol: u16,
 }
 
@@ -103,13 +95,11 @@ impl Socket {
 pub enum Wait {
     /// A lock, in the kernel or of its program.
     Lock,
-    /// Memory that it reclaims.
     Reclaim,
     /// A page that it touched and that was not there.
     PageFault,
     /// Something that no signal interrupts: mostly a device.
     Uninterruptible,
-    /// Something else.
     Sleep,
 }
 
@@ -129,7 +119,6 @@ impl Wait {
 /// Who woke a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Waker {
-    /// Another thread.
     Task(Tid),
     /// The handler of an interrupt: the chain begins here.
     Interrupt(Interrupt),

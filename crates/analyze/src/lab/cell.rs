@@ -18,7 +18,6 @@ pub struct SeedRuns<'a> {
 
 /// What came out of a cell.
 pub struct Measured {
-    /// All seeds together.
     pub series: Vec<CellSeries>,
     /// The figures of each seed, in their order.
     pub seeds: Vec<(Vec<SeriesFigures>, Option<VerdictWord>)>,

@@ -7,12 +7,10 @@ use punctual_core::published::Trend;
 /// A claim, and what the cells show.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Judged<'a> {
-    /// As it was published.
     pub claim: &'a PublishedClaim,
     /// The ratio of the figure here: with the value to without; `None` where no cells are its
     /// counterparts.
     pub contrast: Option<Contrast>,
-    /// What became of it.
     pub trend: Trend,
 }
 

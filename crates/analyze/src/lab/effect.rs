@@ -25,9 +25,7 @@ const SAMPLE_OF_PAIRS: usize = 3;
 pub struct Effect {
     /// As the lab file names it.
     pub axis: String,
-    /// By its label.
     pub value: String,
-    /// The axis' first value.
     pub against: String,
     /// The phase and name of the series.
     pub series: (String, String),
@@ -44,7 +42,6 @@ pub struct Contrast {
     pub interval: Option<(f64, f64)>,
     /// The smallest and the largest ratio of a single pair of cells (over its seeds).
     pub range: (f64, f64),
-    /// Pairs of cells.
     pub pairs: usize,
     /// Seeds in all pairs together.
     pub seeds: usize,

@@ -13,9 +13,7 @@ const SAMPLE_OF_PAIRS: usize = 3;
 pub struct Equal {
     /// As the lab file names it.
     pub axis: String,
-    /// By its label.
     pub value: String,
-    /// The axis' first value.
     pub against: String,
     /// The phase and name of the series.
     pub series: (String, String),

@@ -10,13 +10,11 @@ use std::collections::BTreeMap;
 
 /// A run of a lab.
 pub struct StoredCell<'a> {
-    /// Its cell.
     pub cell: &'a str,
     /// Its seed, where there were several.
     pub seed: Option<u64>,
     /// The verdict of the run.
     pub verdict: Option<VerdictWord>,
-    /// Its figures.
     pub bundle: &'a Bundle,
 }
 

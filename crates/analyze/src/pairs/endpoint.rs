@@ -17,7 +17,6 @@ use std::collections::HashSet;
 /// first, then functions.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Endpoint {
-    /// As it was written.
     pub name: String,
     what: Selector,
 }
@@ -131,7 +130,6 @@ pub enum EndpointError {
         suggestion(near.as_ref())
     )]
     Unknown {
-        /// As written.
         name: String,
         /// The nearest name that there is.
         near: Option<String>,
@@ -144,12 +142,7 @@ pub enum EndpointError {
     WhichEnd(String),
     /// Nothing that the kernel event could be about.
     #[error("`{name}` has no `{detail}` in this recording")]
-    UnknownDetail {
-        /// The kernel event.
-        name: String,
-        /// As written.
-        detail: String,
-    },
+    UnknownDetail { name: String, detail: String },
 }
 
 impl Endpoint {

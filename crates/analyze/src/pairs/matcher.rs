@@ -28,7 +28,6 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// Nothing open.
     pub fn new(by: By, rule: Rule) -> Matcher {
         Matcher {
             by,
@@ -46,7 +45,6 @@ impl Matcher {
         self.by
     }
 
-    /// An A was seen.
     pub fn from(&mut self, seen: Seen) {
         let Some(key) = key(self.by, seen) else {
             self.unmatched_from += 1;

@@ -19,7 +19,6 @@ const ENTRIES: usize = 1 << 22;
 /// are recorded only at the end of the calls.
 #[derive(Clone, Debug, Default)]
 pub struct Prepared {
-    /// Where events are missing.
     pub gaps: Gaps,
     /// In the order of time: the request, whether it is its B, and the entry.
     entries: Vec<(usize, bool, Seen)>,
@@ -33,7 +32,6 @@ impl Prepared {
             || requests.iter().any(|request| ends(request).iter().any(|(_, end)| end.is_entry()))
     }
 
-    /// Reads all events.
     pub fn of(events: impl IntoIterator<Item = Event>, requests: &[Request]) -> Prepared {
         let entries = requests.iter().enumerate().flat_map(|(place, request)| {
             ends(request)
@@ -95,7 +93,6 @@ pub struct Pairing {
 }
 
 impl Pairing {
-    /// Nothing read yet.
     pub fn new(
         options: PairingOptions,
         prepared: Prepared,
@@ -235,7 +232,6 @@ impl Pairing {
         }
     }
 
-    /// Nothing more comes.
     pub fn finish(self, names: &Names) -> Results {
         let (functions, untracked_calls) =
             self.functions.map(Functions::finish).unwrap_or_default();

@@ -11,9 +11,7 @@ use std::fmt;
 pub enum Target {
     /// From one end to another.
     Pair {
-        /// Where an interval begins.
         from: Endpoint,
-        /// B.
         to: Endpoint,
         /// What they have in common.
         by: By,
@@ -21,18 +19,12 @@ pub enum Target {
         rule: Rule,
     },
     /// The calls of a function; several numbers where several files have one of that name.
-    Function {
-        /// As it was written.
-        name: String,
-        /// Its numbers.
-        functions: Vec<FunctionId>,
-    },
+    Function { name: String, functions: Vec<FunctionId> },
 }
 
 /// A pair or a function, with or without a limit.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Request {
-    /// Of what.
     pub target: Target,
     /// How long it may take.
     pub limit: Option<Limit>,

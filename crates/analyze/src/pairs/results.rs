@@ -24,9 +24,7 @@ pub enum Pair {
 /// One match, as it is found.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Found {
-    /// Of which pair.
     pub pair: Pair,
-    /// From A to B.
     pub interval: Interval,
     /// For calls and scopes: without the functions that they called, or the scopes within them,
     /// where that is known.
@@ -38,7 +36,6 @@ pub struct Found {
 /// What became of a pair.
 #[derive(Clone, Debug)]
 pub struct PairResult {
-    /// Which.
     pub pair: Pair,
     /// `A->B`, or the name of the scope.
     pub name: String,
@@ -46,11 +43,8 @@ pub struct PairResult {
     pub by: By,
     /// Which A a B belonged to.
     pub rule: Rule,
-    /// The matched ones.
     pub figures: Figures,
-    /// A's without a B.
     pub unmatched_from: u64,
-    /// B's without an A.
     pub unmatched_to: u64,
     /// With a limit: A's that had been open for longer when the recording ended.
     pub overdue: u64,

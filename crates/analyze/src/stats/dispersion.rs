@@ -8,7 +8,6 @@
 //! of samples (Kish, "Survey Sampling", 1965; quantiles: Woodruff, "Confidence Intervals for
 //! Medians and Other Position Measures", JASA 1952).
 
-/// Blocks of a run.
 pub const BLOCKS: usize = 24;
 /// A block has at least this many samples; shorter runs have fewer blocks.
 const SHORTEST: usize = 50;
@@ -27,7 +26,6 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// That of independent samples.
     pub const INDEPENDENT: Spread = Spread { factor: 1.0, df: f64::INFINITY };
 }
 

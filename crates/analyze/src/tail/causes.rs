@@ -22,7 +22,6 @@ const EFFECT: f64 = 0.06;
 const ONE: f64 = 0.9;
 /// Up to this many samples are shuffled,
 const SHUFFLED: usize = 200;
-/// so often.
 const SHUFFLES: usize = 999;
 const SEED: u64 = 0x6361_7573;
 /// Without a threshold, the tail of an account is this part of its samples.

@@ -8,7 +8,6 @@ use crate::stats::Random;
 
 /// A fit is good from this probability on.
 pub const GOOD: f64 = 0.1;
-/// Draws of the bootstrap.
 pub const DRAWS: usize = 199;
 
 /// Anderson and Darling's A² of values that should be even between 0 and 1, ascending. Infinite
@@ -38,7 +37,6 @@ pub fn of_maxima(data: &[f64], fit: &Gev, random: &mut Random) -> f64 {
     })
 }
 
-/// The same of excesses.
 pub fn of_excesses(data: &[f64], fit: &Gpd, random: &mut Random) -> f64 {
     let seen = statistic(data, |y| fit.cdf(y));
     bootstrap(seen, || {

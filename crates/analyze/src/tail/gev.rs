@@ -20,14 +20,12 @@ pub const SHAPES: std::ops::Range<f64> = -0.5..1.0;
 pub struct Gev {
     /// μ, in ns.
     pub location: f64,
-    /// σ, positive.
     pub scale: f64,
     /// ξ: above 0 the tail is heavier than exponential, below 0 it ends.
     pub shape: f64,
 }
 
 impl Gev {
-    /// The distribution function.
     pub fn cdf(&self, z: f64) -> f64 {
         let x = (z - self.location) / self.scale;
         if self.shape.abs() < ZERO {

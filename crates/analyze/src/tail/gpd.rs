@@ -12,7 +12,6 @@ const ZERO: f64 = 1e-6;
 /// Its parameters.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Gpd {
-    /// σ, positive.
     pub scale: f64,
     /// ξ: above 0 the tail is heavier than exponential, below 0 it ends.
     pub shape: f64,

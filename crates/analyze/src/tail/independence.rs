@@ -8,7 +8,6 @@ use crate::stats::probability::{chi_squared_beyond, normal, normal_upper};
 pub struct Outcome {
     /// Larger where the data speak against the hypothesis.
     pub statistic: f64,
-    /// Its probability.
     pub p: f64,
 }
 

@@ -135,7 +135,6 @@ fn block_maxima(samples: &[f64], random: &mut Random) -> Option<Blocks> {
     last
 }
 
-/// Samples longer than that.
 pub fn beyond(run: &Run, threshold: f64) -> u64 {
     run.samples.iter().filter(|sample| **sample as f64 > threshold).count() as u64
 }

@@ -20,7 +20,6 @@ pub struct Over {
     /// How far each is over it.
     pub excesses: Vec<f64>,
     pub fit: Gpd,
-    /// How good it is.
     pub fit_p: f64,
 }
 
@@ -70,7 +69,6 @@ impl Over {
         let up = |y: f64| self.threshold + y;
         Level { level: up(excess.level), low: excess.low.map(up), high: excess.high.map(up) }
     }
-    /// For the document.
     pub fn summary(&self) -> Peaks {
         let Gpd { scale, shape } = self.fit;
         Peaks {

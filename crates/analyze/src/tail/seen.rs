@@ -8,7 +8,6 @@ use crate::compare::run::Run;
 use crate::stats::cluster::extremal_index;
 use punctual_bundle::tail::{QuantileBound, Seen};
 
-/// One minus the confidence.
 pub const ERROR: f64 = 0.05;
 /// Quantiles that people ask for.
 const PERCENTILES: [(&str, f64); 5] =

@@ -11,9 +11,7 @@ pub const HELD: usize = 200_000;
 /// What happened in a window, each lane in the order of time. Spans are cut at the window's ends.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Lanes {
-    /// The window's beginning.
     pub from: MonotonicNs,
-    /// Its end.
     pub to: MonotonicNs,
     /// CPUs: their tasks and interrupts.
     pub cpus: BTreeMap<u16, CpuLane>,
@@ -22,15 +20,11 @@ pub struct Lanes {
     pub threads: BTreeMap<Tid, ThreadLane>,
     /// Test points of every kind.
     pub points: Vec<PointMark>,
-    /// Begins with their ends.
     pub scopes: Vec<ScopeSpan>,
-    /// Probed functions.
     pub calls: Vec<CallSpan>,
-    /// Wake-ups.
     pub wakes: Vec<WakeMark>,
     /// In the order of time.
     pub migrations: Vec<MigrationMark>,
-    /// Where events are missing.
     pub gaps: Vec<GapMark>,
     /// Spans and marks beyond what a window holds ([`HELD`]).
     pub left_out: u64,
@@ -44,18 +38,14 @@ pub struct CpuLane {
     pub ran: Vec<CpuSpan>,
     /// Interrupts; nested ones follow what they interrupt.
     pub interrupts: Vec<InterruptSpan>,
-    /// Idle states.
     pub idle: Vec<IdleSpan>,
 }
 
 /// An idle state in a window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IdleSpan {
-    /// Entered.
     pub from: MonotonicNs,
-    /// Left.
     pub to: MonotonicNs,
-    /// Its number.
     pub state: u32,
 }
 
@@ -64,7 +54,6 @@ pub struct IdleSpan {
 pub struct ThreadLane {
     /// What it did, without holes.
     pub spans: Vec<ThreadSpan>,
-    /// Its system calls.
     pub syscalls: Vec<SyscallSpan>,
 }
 

@@ -17,11 +17,9 @@ const SCOPES: usize = 1 << 10;
 /// What a transition implies for the time before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Was {
-    /// It ran.
     Running,
     /// It was ready, or about to be.
     Ready,
-    /// It waited for something.
     Asleep,
     /// Nothing that the state could agree with.
     Unseen,
@@ -145,7 +143,6 @@ impl Thread {
         sink.scope(&ScopeSpan { tid, from, to, point, depth, values, count, whole });
     }
 
-    /// The recording ends.
     fn finish(
         &mut self,
         tid: Tid,

@@ -13,9 +13,7 @@ use std::sync::Arc;
 /// What of time and threads a recording covers.
 #[derive(Clone, Debug)]
 pub struct Coverage {
-    /// The first instant.
     pub began: MonotonicNs,
-    /// The last instant.
     pub ended: MonotonicNs,
     /// Whether switches and wake-ups were recorded: without them all states are unknown.
     pub states: bool,

@@ -14,7 +14,6 @@ pub enum Risk {
 }
 
 impl Risk {
-    /// As it is written.
     pub fn word(self) -> &'static str {
         match self {
             Risk::Low => "low",

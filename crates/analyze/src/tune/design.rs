@@ -15,7 +15,6 @@ use crate::stats::Random;
 /// How settings are combined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Design {
-    /// Each alone.
     OneAtATime,
     /// Half of them in each block.
     Factorial,
@@ -40,11 +39,9 @@ pub struct Planned {
 /// What is asked in a round.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
-    /// All candidates.
     pub candidates: &'a [Candidate],
     /// Those that are asked about, by their places.
     pub open: &'a [usize],
-    /// What all blocks have.
     pub base: &'a [bool],
     /// Of this tuning and round: the same seed gives the same blocks.
     pub seed: u64,

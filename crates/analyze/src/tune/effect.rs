@@ -24,7 +24,6 @@ pub struct Row {
 pub struct Estimate {
     /// The estimate; below 0 is better.
     pub effect: f64,
-    /// Its standard error.
     pub error: f64,
     /// The degrees of freedom of that.
     pub freedom: f64,
@@ -35,11 +34,9 @@ pub struct Estimate {
 /// What a round has shown of a setting.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Screened {
-    /// Its effect.
     pub estimate: Estimate,
     /// Adjusted for all settings of the round.
     pub p_adjusted: f64,
-    /// What became of it.
     pub answer: Answer,
     /// The round, from 1.
     pub round: u32,

@@ -48,7 +48,6 @@ impl Figure {
         Ok(Figure { text, of })
     }
 
-    /// As it is written.
     pub fn text(&self) -> &str {
         &self.text
     }

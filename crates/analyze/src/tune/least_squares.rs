@@ -15,7 +15,6 @@ pub(super) struct Fit {
     pub columns: Vec<Option<(f64, f64)>>,
     /// The sum of the squares of what is left.
     pub squares: f64,
-    /// Its degrees of freedom.
     pub freedom: f64,
 }
 

@@ -7,7 +7,6 @@ use punctual_core::Nanos;
 
 /// A machine with settings that can be switched, on which blocks are measured.
 pub trait Machine {
-    /// What ends a tuning.
     type Error;
 
     /// Switches to these settings; what is not among them is as it was before the tuning.

@@ -119,7 +119,6 @@ impl Tuning {
         tuning
     }
 
-    /// What comes next.
     pub fn next(&self) -> Step<'_> {
         match (&self.stage, self.queue.front()) {
             (Stage::Done(end), _) => Step::Done(*end),
@@ -129,12 +128,10 @@ impl Tuning {
         }
     }
 
-    /// What is tried.
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates
     }
 
-    /// Why it has ended.
     pub fn ended(&self) -> TuningEnd {
         if let Step::Done(end) = self.next() { end } else { TuningEnd::Time }
     }

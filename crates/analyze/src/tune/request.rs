@@ -7,7 +7,6 @@ use punctual_core::Nanos;
 /// What is asked of a tuning.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
-    /// How settings are combined.
     pub design: Design,
     /// The smallest effect that is to be found, as a factor above 1.
     pub smallest: f64,
@@ -21,7 +20,6 @@ pub struct Options {
     pub block: Nanos,
     /// What a block of the last comparison takes besides, to measure what the set costs.
     pub cost: Nanos,
-    /// Of the random order.
     pub seed: u64,
 }
 
@@ -45,7 +43,6 @@ impl Default for Options {
 pub enum Purpose {
     /// The spread of the untouched machine.
     Pilot,
-    /// Effects.
     Screen,
     /// Beside them, what has none of the settings that are asked about.
     Control,
@@ -54,7 +51,6 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// As it is written.
     pub const fn word(self) -> &'static str {
         match self {
             Purpose::Pilot => "pilot",
@@ -68,7 +64,6 @@ impl Purpose {
 /// A block that is to be measured.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// What for.
     pub purpose: Purpose,
     /// The round of screening, from 1; 0 outside of them.
     pub round: u32,
@@ -92,8 +87,6 @@ pub struct Block {
 /// What comes next.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Step<'a> {
-    /// Measure this.
     Measure(&'a Request),
-    /// No more.
     Done(TuningEnd),
 }

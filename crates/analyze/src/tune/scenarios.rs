@@ -15,9 +15,7 @@ use punctual_core::Nanos;
 pub struct Scenario {
     /// In words.
     pub name: &'static str,
-    /// What the settings do.
     pub truth: Truth,
-    /// The settings.
     pub candidates: Vec<Candidate>,
     /// The places of the settings that are better.
     pub better: Vec<usize>,
@@ -28,11 +26,9 @@ pub struct Scenario {
 /// What came out of many tunings.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Counted {
-    /// Tunings.
     pub tunings: usize,
     /// Tunings in which a setting is called better that is not.
     pub falsely_better: usize,
-    /// The same of worse.
     pub falsely_worse: usize,
     /// Settings that are better, in all tunings.
     pub to_find: usize,

@@ -24,7 +24,6 @@ pub struct Recorded {
 pub struct NotRecorded {
     /// The line, from 1.
     pub line: usize,
-    /// Why.
     pub why: &'static str,
 }
 
@@ -143,7 +142,6 @@ pub struct Simulated<'a> {
     acts: Vec<f64>,
     on: Vec<bool>,
     elapsed: f64,
-    /// When its drift began.
     phase: f64,
 }
 

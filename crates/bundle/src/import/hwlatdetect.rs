@@ -39,7 +39,6 @@ fn bare_sample(line: &str) -> Option<[u64; 2]> {
     (digits(seconds) && digits(fraction) && words.next().is_none()).then_some(gaps)
 }
 
-/// Reads the text.
 pub fn parse(text: &str) -> Result<Recorded, Malformed> {
     let mut recorded = Recorded::of(Tool::Hwlatdetect, "hwlatdetect text");
     let mut values: [Vec<u64>; 2] = Default::default();

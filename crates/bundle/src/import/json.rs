@@ -231,7 +231,6 @@ fn line_of(text: &str, key: &str) -> usize {
 }
 
 impl Document {
-    /// What wrote it.
     fn tool(&self, from: Option<Tool>) -> Result<Tool, Malformed> {
         let program = cmdline::program(&self.cmdline);
         // What punctual exports is laid out as cyclictest's, and some rename the program.

@@ -98,7 +98,6 @@ pub fn recognize(text: &str) -> bool {
         .any(|line| line.starts_with("oslat V ") || line.starts_with("Counter Freq:"))
 }
 
-/// Reads the text.
 pub fn parse(text: &str) -> Result<Recorded, Malformed> {
     let mut common = Common::default();
     let mut threads: Vec<Stated> = Vec::new();

@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 /// What the text looks like: pmqtest's lines have a time-out, those of the other three look the
 /// same.
 pub enum Recognized {
-    /// pmqtest's.
     Pmqtest,
     /// One of ptsematest, svsematest and sigwaittest.
     Ambiguous,

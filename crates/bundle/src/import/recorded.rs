@@ -23,7 +23,6 @@ const VALUE_BINS: u64 = 100_000;
 /// A whole file.
 #[derive(Debug)]
 pub struct Recorded {
-    /// What wrote it.
     pub tool: Tool,
     /// What was read, for a person: `cyclictest --json`.
     pub source: &'static str,
@@ -32,7 +31,6 @@ pub struct Recorded {
     /// The width of a bin in that unit: the tool does not distinguish latencies that differ by
     /// less.
     pub step: u64,
-    /// The threads in order.
     pub threads: Vec<Thread>,
     /// When it began and ended, where the file records it.
     pub times: Option<(jiff::Timestamp, jiff::Timestamp)>,
@@ -59,7 +57,6 @@ pub struct Thread {
     pub name: Option<String>,
     /// Where it ran, where the file records it.
     pub cpu: Option<u32>,
-    /// The kernel's id.
     pub tid: Option<i32>,
     /// Priority; 0: time sharing; `None`: unknown.
     pub priority: Option<u8>,

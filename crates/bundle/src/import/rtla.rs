@@ -45,7 +45,6 @@ struct Reading {
     culprit: Option<u32>,
 }
 
-/// Reads the text.
 pub fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
     let mut reading = Reading::default();
     let mut lines = 0;

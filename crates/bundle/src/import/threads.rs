@@ -71,11 +71,9 @@ struct Status {
 /// What a text is of, as its lines are seen.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// With cyclictest's histogram.
     Histogram,
     /// With the values of `-v`.
     Values,
-    /// With status lines alone.
     Status,
 }
 
@@ -113,7 +111,6 @@ fn value(line: &str) -> Option<(u64, u64, i64)> {
     Some((thread.parse().ok()?, cycle.parse().ok()?, value.parse().ok()?))
 }
 
-/// Reads the text.
 pub fn parse(
     text: &str,
     tool: Tool,

@@ -11,9 +11,7 @@ pub enum Tool {
     Signaltest,
     /// POSIX mutexes passed between two threads (rt-tests).
     Ptsematest,
-    /// System V semaphores (rt-tests).
     Svsematest,
-    /// POSIX message queues (rt-tests).
     Pmqtest,
     /// sigwait(3) (rt-tests).
     Sigwaittest,
@@ -21,16 +19,13 @@ pub enum Tool {
     Oslat,
     /// Gaps seen by the kernel's hwlat tracer (rt-tests).
     Hwlatdetect,
-    /// The kernel's timerlat tracer.
     Timerlat,
-    /// The kernel's osnoise tracer.
     Osnoise,
     /// Wake-up latency of timers, with a thread on each CPU (jitterdebugger 0.1 to 0.3).
     Jitterdebugger,
 }
 
 impl Tool {
-    /// Every tool.
     pub const ALL: [Tool; 12] = [
         Tool::Cyclictest,
         Tool::Cyclicdeadline,
@@ -108,7 +103,6 @@ impl Tool {
     }
 }
 
-/// All names, for messages.
 pub fn all_names() -> String {
     Tool::ALL.map(Tool::name).join(", ")
 }

@@ -39,9 +39,7 @@ impl Encoding {
 pub struct Block {
     /// Whose events: the place in `Recorded::sources`.
     pub source: u32,
-    /// How they are written.
     pub encoding: Encoding,
-    /// How many there are.
     pub count: u32,
     /// How many of the same source came before, whether or not they could be written.
     pub before: u64,

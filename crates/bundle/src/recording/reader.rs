@@ -29,7 +29,6 @@ pub struct Recording {
 /// The blocks of one source, as they were appended.
 #[derive(Clone, Debug, Default)]
 pub struct SourceBlocks {
-    /// Where they are.
     pub blocks: Vec<BlockPlace>,
     /// Events in them, by their headers.
     pub count: u64,
@@ -43,7 +42,6 @@ pub struct SourceBlocks {
 /// Where a block is, and its header.
 #[derive(Clone, Debug)]
 pub struct BlockPlace {
-    /// Its header.
     pub block: Block,
     segment: Arc<Member>,
     offset: u64,
@@ -292,7 +290,6 @@ impl Recording {
         findings
     }
 
-    /// The encodings that occur.
     pub fn encodings(&self) -> Vec<Encoding> {
         let all = self
             .sources

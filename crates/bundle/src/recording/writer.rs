@@ -36,7 +36,6 @@ impl RecordingWriter {
         self.directory.join("reserve")
     }
 
-    /// Replaces the document.
     pub fn renew(&self, document: &RecordingDocument) -> Result<(), BundleError> {
         self.directory.join("recording.json").replace_json(document)
     }

@@ -46,7 +46,6 @@ pub struct KeptRule {
 pub struct SeriesWindows {
     /// By its name in the experiment.
     pub phase: String,
-    /// Its name.
     pub series: String,
     /// Samples that were bad enough for a window when they came: worse than those kept, and above
     /// the threshold.

@@ -35,7 +35,6 @@ pub struct WindowHead {
     pub woke: MonotonicNs,
     /// The thread that was measured.
     pub tid: Tid,
-    /// What its start is.
     pub waited: Waited,
     /// The records of each CPU, in this order.
     pub lanes: Vec<Lane>,
@@ -60,7 +59,6 @@ pub enum Waited {
 /// The records of one CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Lane {
-    /// Which.
     pub cpu: u16,
     /// From this instant on none is missing.
     pub whole_from: MonotonicNs,

@@ -22,7 +22,6 @@ pub struct Windows {
 /// Where a window is, and what it is of.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SavedWindow {
-    /// What it is of.
     pub head: WindowHead,
     member: Member,
 }
@@ -38,7 +37,6 @@ impl SavedWindow {
         }
     }
 
-    /// Its file.
     pub fn path(&self) -> &Path {
         self.member.path()
     }

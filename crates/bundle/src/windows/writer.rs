@@ -21,7 +21,6 @@ impl WindowsWriter {
         Ok(writer)
     }
 
-    /// Replaces the document.
     pub fn renew(&self, document: &WindowsDocument) -> Result<(), BundleError> {
         self.directory.join("windows.json").replace_json(document)
     }

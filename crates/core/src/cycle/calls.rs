@@ -71,7 +71,6 @@ impl DescriptorSet {
     /// Stands for all descriptors from here on.
     pub const OTHERS: u32 = 63;
 
-    /// The descriptors, ascending.
     pub fn iter(self) -> impl Iterator<Item = u32> {
         (0..64).filter(move |place| self.0 >> place & 1 == 1)
     }

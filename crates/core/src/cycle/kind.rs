@@ -14,7 +14,6 @@ pub enum CycleKind {
     Timerfd,
     /// A POSIX timer or an interval timer, by a signal.
     PosixTimer,
-    /// The period of SCHED_DEADLINE.
     Deadline,
     /// Another thread or an interrupt.
     Event,

@@ -6,13 +6,10 @@ use crate::{MainPart, MonotonicNs, Nanos};
 /// Where a thread was at an instant of a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Moment {
-    /// The thread.
     pub tid: u32,
-    /// Since when.
     pub begin: MonotonicNs,
     /// Until when it did not run.
     pub end: MonotonicNs,
-    /// What happened.
     pub what: MomentKind,
     /// The number of the system call that it was in, if it is known to have been in one.
     pub call: Option<u32>,
@@ -25,16 +22,12 @@ pub struct Moment {
 pub enum MomentKind {
     /// Another task got its CPU.
     Preempted {
-        /// The thread.
         by: u32,
         /// As the kernel has it (`comm`), untrusted.
         name: TaskName,
     },
-    /// It slept.
     Asleep {
-        /// What for.
         part: MainPart,
-        /// Until it was woken.
         time: Nanos,
     },
     /// It ran, and a timer interrupted it.

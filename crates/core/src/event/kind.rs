@@ -26,9 +26,7 @@ pub enum TaskState {
     LockWait,
     /// Stopped or traced; frozen with its control group, if the recorder reads that.
     Stopped,
-    /// Ended.
     Dead,
-    /// Any other state.
     Other,
 }
 
@@ -44,7 +42,6 @@ pub mod signal {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PointKind {
-    /// An instant.
     Point,
     /// The beginning of something that the same name ends.
     Begin,
@@ -56,15 +53,10 @@ pub enum PointKind {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Futex {
-    /// FUTEX_WAIT and its variants.
     Wait,
-    /// FUTEX_LOCK_PI and its variants.
     LockPi,
-    /// FUTEX_WAKE and its variants.
     Wake,
-    /// FUTEX_UNLOCK_PI.
     UnlockPi,
-    /// Anything else.
     Other,
 }
 
@@ -74,47 +66,87 @@ pub enum Futex {
 #[allow(missing_docs)] // The fields are those of the tracepoints that the variants name.
 pub enum EventKind {
     /// sched:sched_switch; `Event::tid` is the task that leaves.
-    Switch { prev_prio: i16, prev_state: TaskState, next: Tid, next_prio: i16 },
+    Switch {
+        prev_prio: i16,
+        prev_state: TaskState,
+        next: Tid,
+        next_prio: i16,
+    },
     /// sched:sched_waking: the wake-up of `task` begins; `Event::tid` is the waker or the
     /// interrupted task.
-    Waking { task: Tid, prio: i16, target: u16 },
+    Waking {
+        task: Tid,
+        prio: i16,
+        target: u16,
+    },
     /// sched:sched_wakeup and sched_wakeup_new: `task` is now on the runqueue of CPU `target`.
-    Wakeup { task: Tid, prio: i16, target: u16, new: bool },
-    /// sched:sched_migrate_task.
-    Migrate { task: Tid, from: u16, to: u16 },
+    Wakeup {
+        task: Tid,
+        prio: i16,
+        target: u16,
+        new: bool,
+    },
+    Migrate {
+        task: Tid,
+        from: u16,
+        to: u16,
+    },
     /// sched:sched_process_fork: `child` is new.
-    Fork { child: Tid },
-    /// sched:sched_process_exec.
+    Fork {
+        child: Tid,
+    },
     Exec,
-    /// sched:sched_process_exit.
     Exit,
     /// sched:sched_pi_setprio: `task` inherits a priority.
-    PiSetPrio { task: Tid, old: i16, new: i16 },
+    PiSetPrio {
+        task: Tid,
+        old: i16,
+        new: i16,
+    },
     /// signal:signal_generate of a signal that stops a process or lets it go on ([`signal`]):
     /// `Event::tid` sends it to the thread `task`, or to the whole process of that.
-    Signal { task: Tid, signal: u8 },
-    /// irq:irq_handler_entry.
-    IrqEntry { irq: u32 },
-    /// irq:irq_handler_exit.
-    IrqExit { irq: u32, handled: bool },
+    Signal {
+        task: Tid,
+        signal: u8,
+    },
+    IrqEntry {
+        irq: u32,
+    },
+    IrqExit {
+        irq: u32,
+        handled: bool,
+    },
     /// irq_vectors:*_entry: see [`super::Names::vectors`] for the vector's name.
-    VectorEntry { vector: u8 },
-    /// irq_vectors:*_exit.
-    VectorExit { vector: u8 },
-    /// irq:softirq_raise.
-    SoftirqRaise { vector: u8 },
-    /// irq:softirq_entry.
-    SoftirqEntry { vector: u8 },
-    /// irq:softirq_exit.
-    SoftirqExit { vector: u8 },
+    VectorEntry {
+        vector: u8,
+    },
+    VectorExit {
+        vector: u8,
+    },
+    SoftirqRaise {
+        vector: u8,
+    },
+    SoftirqEntry {
+        vector: u8,
+    },
+    SoftirqExit {
+        vector: u8,
+    },
     /// ipi:ipi_send_cpu: an interrupt for another CPU was sent.
-    IpiSend { target: u16 },
+    IpiSend {
+        target: u16,
+    },
     /// timer:hrtimer_start: `timer` names it by its address; `expires` is the instant that was
     /// requested; by `slack` ns (4.29 s at most) the kernel may let it expire later, `None`: by
     /// nothing, or not known.
-    HrtimerStart { timer: u64, expires: MonotonicNs, slack: Option<NonZeroU32> },
-    /// timer:hrtimer_cancel.
-    HrtimerCancel { timer: u64 },
+    HrtimerStart {
+        timer: u64,
+        expires: MonotonicNs,
+        slack: Option<NonZeroU32>,
+    },
+    HrtimerCancel {
+        timer: u64,
+    },
     /// timer:hrtimer_expire_entry: the handler of `timer` begins; `now` is the instant that it was
     /// judged by and `expires` when it should have begun, where the recorder reads them; `slack` as
     /// of [`EventKind::HrtimerStart`].
@@ -124,82 +156,163 @@ pub enum EventKind {
         expires: Option<MonotonicNs>,
         slack: Option<NonZeroU32>,
     },
-    /// timer:hrtimer_expire_exit.
-    HrtimerExpireExit { timer: u64 },
+    HrtimerExpireExit {
+        timer: u64,
+    },
     /// timer:timer_start (the timer wheel); `expires` in jiffies.
-    TimerStart { timer: u64, expires: u64 },
-    /// timer:timer_expire_entry.
-    TimerExpireEntry { timer: u64, function: u64 },
-    /// timer:timer_expire_exit.
-    TimerExpireExit { timer: u64 },
+    TimerStart {
+        timer: u64,
+        expires: u64,
+    },
+    TimerExpireEntry {
+        timer: u64,
+        function: u64,
+    },
+    TimerExpireExit {
+        timer: u64,
+    },
     /// raw_syscalls:sys_enter, with the first arguments.
-    SyscallEnter { number: u32, args: [u64; 2] },
-    /// raw_syscalls:sys_exit.
-    SyscallExit { number: u32, result: i64 },
+    SyscallEnter {
+        number: u32,
+        args: [u64; 2],
+    },
+    SyscallExit {
+        number: u32,
+        result: i64,
+    },
     /// A futex call that may wait or wake, from its entry: the address identifies the lock.
-    FutexEnter { op: Futex, address: u64 },
+    FutexEnter {
+        op: Futex,
+        address: u64,
+    },
     /// The end of that call.
-    FutexExit { op: Futex, result: i32 },
+    FutexExit {
+        op: Futex,
+        result: i32,
+    },
     /// lock:contention_begin: a lock inside the kernel is waited for; `flags` as LCB_F_* of the
     /// kernel.
-    ContentionBegin { lock: u64, flags: u32 },
-    /// lock:contention_end.
-    ContentionEnd { lock: u64, result: i32 },
-    /// exceptions:page_fault_user and page_fault_kernel.
-    PageFault { address: u64, ip: u64, user: bool },
+    ContentionBegin {
+        lock: u64,
+        flags: u32,
+    },
+    ContentionEnd {
+        lock: u64,
+        result: i32,
+    },
+    PageFault {
+        address: u64,
+        ip: u64,
+        user: bool,
+    },
     /// kmem:mm_page_alloc. `page` identifies the page: the frame number, or with BTF the address of
     /// its `struct page`.
-    PageAlloc { order: u8, page: u64 },
-    /// vmscan:mm_vmscan_direct_reclaim_begin.
-    ReclaimBegin { order: u8 },
-    /// vmscan:mm_vmscan_direct_reclaim_end.
-    ReclaimEnd { reclaimed: u64 },
-    /// kmem:kmalloc.
-    Kmalloc { requested: u64, allocated: u64 },
-    /// kmem:kmem_cache_alloc.
-    CacheAlloc { requested: u64, allocated: u64 },
+    PageAlloc {
+        order: u8,
+        page: u64,
+    },
+    ReclaimBegin {
+        order: u8,
+    },
+    ReclaimEnd {
+        reclaimed: u64,
+    },
+    Kmalloc {
+        requested: u64,
+        allocated: u64,
+    },
+    CacheAlloc {
+        requested: u64,
+        allocated: u64,
+    },
     /// block:block_rq_issue; `device` is the kernel's dev_t.
-    BlockIssue { device: u32, sector: u64, bytes: u32, write: bool },
-    /// block:block_rq_complete.
-    BlockComplete { device: u32, sector: u64, bytes: u32, error: i32 },
+    BlockIssue {
+        device: u32,
+        sector: u64,
+        bytes: u32,
+        write: bool,
+    },
+    BlockComplete {
+        device: u32,
+        sector: u64,
+        bytes: u32,
+        error: i32,
+    },
     /// jbd2:jbd2_start_commit.
-    JournalStart { device: u32, transaction: u64 },
+    JournalStart {
+        device: u32,
+        transaction: u64,
+    },
     /// jbd2:jbd2_end_commit.
-    JournalEnd { device: u32, transaction: u64 },
-    /// mmc:mmc_request_start.
-    MmcStart { opcode: u32, blocks: u32 },
-    /// mmc:mmc_request_done.
-    MmcDone { opcode: u32, error: i32 },
+    JournalEnd {
+        device: u32,
+        transaction: u64,
+    },
+    MmcStart {
+        opcode: u32,
+        blocks: u32,
+    },
+    MmcDone {
+        opcode: u32,
+        error: i32,
+    },
     /// workqueue:workqueue_execute_start; `function` is an address, see [`super::Names::symbols`].
-    WorkStart { function: u64 },
-    /// workqueue:workqueue_execute_end.
-    WorkEnd { function: u64 },
-    /// napi:napi_poll.
-    NapiPoll { work: u32, budget: u32 },
+    WorkStart {
+        function: u64,
+    },
+    WorkEnd {
+        function: u64,
+    },
+    NapiPoll {
+        work: u32,
+        budget: u32,
+    },
     /// net:netif_receive_skb: a packet that this device received goes up the protocols.
-    PacketReceived { device: InterfaceName, bytes: u32 },
+    PacketReceived {
+        device: InterfaceName,
+        bytes: u32,
+    },
     /// sock:sk_data_ready: data was queued at a socket (AF_… and IPPROTO_…), whose waiters are
     /// woken next.
-    SocketReady { family: u16, protocol: u16 },
+    SocketReady {
+        family: u16,
+        protocol: u16,
+    },
     /// power:cpu_idle with a state: the CPU goes to sleep.
-    IdleEnter { state: u32 },
-    /// power:cpu_idle with PWR_EVENT_EXIT.
+    IdleEnter {
+        state: u32,
+    },
     IdleExit,
-    /// power:cpu_frequency.
-    Frequency { khz: u32 },
+    Frequency {
+        khz: u32,
+    },
     /// A tracepoint recorded by name, with its own record. [`super::Names::tracepoints`] has the
     /// format.
-    Tracepoint { tracepoint: TracepointId, record: RecordBytes },
+    Tracepoint {
+        tracepoint: TracepointId,
+        record: RecordBytes,
+    },
     /// The interrupt of the previous event found the task in the kernel, in this system call
     /// (`None`: in user mode, or where an exception leads from there). Recorded if system calls
     /// are not.
-    Interrupted { call: Option<u32> },
+    Interrupted {
+        call: Option<u32>,
+    },
     /// The last throttled task of this CPU is unthrottled: found at a switch there.
-    Unthrottled { task: Tid },
+    Unthrottled {
+        task: Tid,
+    },
     /// A sample of what ran (kernel stack), taken by the recorder itself at this instant.
-    Stack { stack: StackId },
+    Stack {
+        stack: StackId,
+    },
     /// A test point of an application.
-    Point { point: PointId, kind: PointKind, count: u8, values: [i64; 2] },
+    Point {
+        point: PointId,
+        kind: PointKind,
+        count: u8,
+        values: [i64; 2],
+    },
     /// A probed function ended, at the event's instant.
     Call {
         function: FunctionId,
@@ -210,10 +323,16 @@ pub enum EventKind {
         argument: Option<u64>,
     },
     /// A mark made by punctual: the end of a measured sample; `series` as numbered in its bundle.
-    Sample { series: u32, due: MonotonicNs },
+    Sample {
+        series: u32,
+        due: MonotonicNs,
+    },
     /// Events are missing between `since` and this instant on this CPU (or of this thread, for test
     /// points).
-    Lost { count: u64, since: MonotonicNs },
+    Lost {
+        count: u64,
+        since: MonotonicNs,
+    },
 }
 
 impl EventKind {

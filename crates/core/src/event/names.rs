@@ -21,7 +21,6 @@ pub struct TaskName {
 /// A function that `punctual probe` timed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FunctionName {
-    /// The demangled name.
     pub name: String,
     /// The file that holds it.
     pub object: String,
@@ -49,7 +48,6 @@ pub struct LineName {
 /// What became of the calls of a probed function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct CallCounts {
-    /// Calls that began.
     pub entered: u64,
     /// Calls that returned and were paired.
     pub returned: u64,
@@ -68,7 +66,6 @@ pub struct CallCounts {
 pub struct ProbeCost {
     /// How the function begins, which decides the cost: see [`FunctionName::site`].
     pub site: String,
-    /// Calls that were measured.
     pub calls: u64,
     /// What an empty function is measured as: what every measured interval has too much.
     pub measured_min: Nanos,

@@ -26,13 +26,10 @@ pub struct Recorded {
     /// How kernel events came: `BPF (BTF tracepoints)`, `BPF (tracepoint formats)`, `tracefs`, or
     /// `none`.
     pub recorder: String,
-    /// The first instant covered.
     pub began: MonotonicNs,
-    /// The last instant covered.
     pub ended: MonotonicNs,
     /// CPUs whose events were recorded.
     pub cpus: CpuSet,
-    /// Groups that were recorded.
     pub groups: Vec<Group>,
     /// Tracepoints that were recorded by name, in the order of [`super::Names::tracepoints`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -29,7 +29,6 @@ impl RecordBytes {
         record.bytes[..count].copy_from_slice(&bytes[..count]);
         record
     }
-    /// Those that are kept.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.count).min(RecordBytes::MOST)]
     }
@@ -50,9 +49,7 @@ impl std::fmt::Debug for RecordBytes {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FieldKind {
-    /// An integer.
     Signed,
-    /// An integer without sign.
     Unsigned,
     /// A pointer, of the kernel or of a program.
     Address,
@@ -62,7 +59,6 @@ pub enum FieldKind {
     TextAt,
     /// The same, from the end of the field on: `__rel_loc`.
     TextBehind,
-    /// Anything else.
     Bytes,
 }
 
@@ -73,9 +69,7 @@ pub struct RecordField {
     pub name: String,
     /// Where it lies in the whole record.
     pub offset: u16,
-    /// How long it is.
     pub size: u16,
-    /// How it is read.
     pub kind: FieldKind,
 }
 
@@ -84,7 +78,6 @@ pub struct RecordField {
 pub struct TracepointFormat {
     /// `kmem:kmalloc`.
     pub name: String,
-    /// Its own fields.
     pub fields: Vec<RecordField>,
 }
 

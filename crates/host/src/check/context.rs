@@ -14,7 +14,6 @@ use std::cell::OnceCell;
 /// How it was decided which CPUs are for real time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Chosen {
-    /// The user named them.
     Named,
     /// They are isolated: `isolcpus=` or a partition.
     Isolated,
@@ -25,11 +24,9 @@ pub enum Chosen {
 /// The system that is checked. Facts that only some rules need are read on first use.
 pub struct Context<'a> {
     files: &'a dyn Files,
-    /// The facts.
     pub environment: Environment,
     /// The CPUs that are for real time.
     pub cpus: CpuSet,
-    /// How they were chosen.
     pub chosen: Chosen,
     /// A directory on the file system that results are written to.
     pub output: String,
@@ -66,7 +63,6 @@ impl<'a> Context<'a> {
         self
     }
 
-    /// The system's files.
     pub fn files(&self) -> &dyn Files {
         self.files
     }
@@ -133,12 +129,10 @@ impl<'a> Context<'a> {
         self.files.read_trimmed(path).map_err(|why| unknown(why.to_string()))
     }
 
-    /// The kernel's configuration.
     pub fn config(&self) -> Result<&KernelConfig, Outcome> {
         known(&self.environment.kernel.config)
     }
 
-    /// The kernel's command line.
     pub fn command_line(&self) -> Result<&CommandLine, Outcome> {
         known(&self.environment.kernel.command_line)
     }

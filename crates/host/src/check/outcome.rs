@@ -11,7 +11,6 @@ pub enum Verdict {
     Ok,
     /// Cannot be determined: a file could not be read or understood.
     Unknown,
-    /// Could be better.
     Advice,
     /// Will cost latency under some circumstances.
     Warning,
@@ -34,7 +33,6 @@ impl fmt::Display for Verdict {
 /// One write that fixes something, to be made through the journal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Write {
-    /// The file.
     pub path: String,
     /// What to write into it.
     pub value: String,
@@ -62,7 +60,6 @@ impl Fix {
              reboot"
         ))
     }
-    /// One write.
     pub fn write(path: impl Into<String>, value: impl Into<String>) -> Fix {
         Fix::writes(vec![(path.into(), value.into())])
     }
@@ -94,20 +91,16 @@ pub type Conclusion = Result<Outcome, Outcome>;
 /// A verdict with its reasons.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    /// The judgement.
     pub verdict: Verdict,
     /// Whether there was anything to judge.
     pub applies: bool,
-    /// What is the case.
     pub message: String,
-    /// File and value.
     pub evidence: String,
     /// What to do about it.
     pub fix: Option<Fix>,
 }
 
 impl Outcome {
-    /// With a remedy.
     pub fn fix(mut self, fix: Fix) -> Outcome {
         self.fix = Some(fix);
         self
@@ -132,11 +125,9 @@ fn outcome(verdict: Verdict, message: impl Into<String>, evidence: impl Into<Str
     }
 }
 
-/// As it should be.
 pub fn ok(message: impl Into<String>, evidence: impl Into<String>) -> Outcome {
     outcome(Verdict::Ok, message, evidence)
 }
-/// Could be better.
 pub fn advice(message: impl Into<String>, evidence: impl Into<String>) -> Outcome {
     outcome(Verdict::Advice, message, evidence)
 }

@@ -21,25 +21,19 @@ use std::fmt;
 /// What a rule is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Group {
-    /// Preemption and scheduling.
     Kernel,
-    /// Clocks and timers.
     Clock,
     /// Frequency, idle states and other savings of power.
     Power,
-    /// CPUs set apart.
     Isolation,
     /// Interrupts and where they go.
     Interrupts,
-    /// Other tasks.
     Workload,
     /// The kernel's own periodic work.
     Housekeeping,
-    /// Paging, huge pages, nodes.
     Memory,
     /// Checks and tracers that cost time.
     Debugging,
-    /// Firmware, processor, hypervisor.
     Platform,
     /// What this user may do.
     Rights,
@@ -66,11 +60,9 @@ impl fmt::Display for Group {
     }
 }
 
-/// One rule.
 pub struct Rule {
     /// Its name, in kebab case; never changed once released.
     pub id: &'static str,
-    /// What it is about.
     pub group: Group,
     /// What should be the case.
     pub title: &'static str,
@@ -78,7 +70,6 @@ pub struct Rule {
     pub why: &'static str,
     /// Kernel documentation, source file or man page that says so.
     pub source: &'static str,
-    /// The judgement.
     pub evaluate: fn(&Context) -> Conclusion,
 }
 

@@ -49,7 +49,6 @@ struct Region {
 }
 
 impl ListReader<'_> {
-    /// Reads a list.
     pub fn read(&self, list: &str) -> BootList {
         let mut cpus = CpuSet::new();
         let ends = |c: char| c == ',' || c.is_ascii_whitespace();

@@ -14,9 +14,7 @@ const MSR_SMI_COUNT: u64 = 0x34;
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counters {
-    /// Hardware interrupts.
     pub interrupts: Fact<Interrupts>,
-    /// Deferred work of interrupts.
     pub softirqs: Fact<Interrupts>,
     /// Time that the hypervisor gave to others while a CPU had work, by CPU.
     pub steal: Fact<BTreeMap<usize, Nanos>>,

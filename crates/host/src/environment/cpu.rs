@@ -31,7 +31,6 @@ impl fmt::Display for Kilohertz {
 /// One online CPU.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CpuInfo {
-    /// Its number.
     pub cpu: usize,
     /// How its frequency is governed.
     pub frequency: Frequency,

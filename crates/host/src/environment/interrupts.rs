@@ -17,7 +17,6 @@ const MAX_DESCRIPTION: usize = 200;
 pub struct Interrupts {
     /// The CPUs of the columns: the online ones.
     pub cpus: Vec<usize>,
-    /// A line an interrupt.
     pub lines: Vec<InterruptLine>,
     /// Lines that were too many, or not understood.
     pub left_out: usize,

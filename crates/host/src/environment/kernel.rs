@@ -20,11 +20,9 @@ pub struct Kernel {
     pub architecture: Fact<String>,
     /// What it was started with, from /proc/cmdline.
     pub command_line: Fact<CommandLine>,
-    /// How it was built.
     pub config: Fact<KernelConfig>,
     /// The preemption model in force.
     pub preemption: Fact<Preemption>,
-    /// Ticks and timers.
     pub tick: Tick,
 }
 
@@ -101,7 +99,6 @@ impl CommandLine {
 pub struct IsolCpus {
     /// The words before the list, unknown ones too: the kernel skips them, since Linux 5.8.
     pub flags: Vec<String>,
-    /// The list.
     pub list: String,
 }
 
@@ -131,7 +128,6 @@ impl IsolCpus {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tick {
-    /// Ticks a second (CONFIG_HZ).
     pub hz: Fact<u32>,
     /// Whether timers fire between ticks: `.hres_active` of /proc/timer_list where root may read
     /// it, else the configuration and `highres=` (kernel/time/hrtimer.c).

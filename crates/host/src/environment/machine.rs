@@ -220,7 +220,6 @@ fn hypervisor_name(files: &dyn Files) -> Option<(String, String)> {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClockSource {
-    /// The one in use.
     pub current: Fact<String>,
     /// Those that could be, the best first.
     pub available: Fact<Vec<String>>,
@@ -241,7 +240,6 @@ impl ClockSource {
 /// (Documentation/scheduler/sched-rt-group.rst).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RtThrottling {
-    /// sched_rt_period_us.
     pub period: Nanos,
     /// sched_rt_runtime_us; `None` where it is -1, without limit.
     pub runtime: Option<Nanos>,
@@ -274,7 +272,6 @@ pub struct Memory {
     pub available: Fact<Bytes>,
     /// Swap space in use by the system.
     pub swap_total: Fact<Bytes>,
-    /// Swap space not filled.
     pub swap_free: Fact<Bytes>,
 }
 

@@ -13,11 +13,9 @@ use std::fmt;
 pub enum PreemptionModel {
     /// Only when it returns to user space.
     None,
-    /// Also at explicit points.
     Voluntary,
     /// Anywhere for real-time tasks, at the tick for others (since Linux 6.13).
     Lazy,
-    /// Anywhere outside critical sections.
     Full,
     /// Nearly anywhere: interrupts are threads and spinlocks sleep (PREEMPT_RT).
     RealTime,
@@ -50,7 +48,6 @@ impl PreemptionModel {
 /// The model, and how that is known.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Preemption {
-    /// The model in force.
     pub model: PreemptionModel,
     /// Whether the kernel can switch between the models at boot and at run time
     /// (CONFIG_PREEMPT_DYNAMIC).

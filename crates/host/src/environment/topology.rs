@@ -23,23 +23,18 @@ pub struct Topology {
     pub possible: Fact<CpuSet>,
     /// Those that are plugged in.
     pub present: Fact<CpuSet>,
-    /// Those that run.
     pub online: Fact<CpuSet>,
     /// Those taken out of the scheduler's domains at boot (`isolcpus=`); whether partitions show
     /// here too depends on the kernel.
     pub isolated: Fact<CpuSet>,
-    /// Each online CPU's place.
     pub cpus: Fact<Vec<CpuPlace>>,
-    /// Each cache, once.
     pub caches: Fact<Vec<Cache>>,
-    /// Each memory node.
     pub nodes: Fact<Vec<Node>>,
 }
 
 /// Where one CPU sits.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CpuPlace {
-    /// Its number.
     pub cpu: usize,
     /// The core, by its number in the package.
     pub core: Fact<u32>,
@@ -65,16 +60,12 @@ pub struct Cache {
 /// One memory node.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Node {
-    /// Its number.
     pub node: usize,
-    /// Its CPUs.
     pub cpus: Fact<CpuSet>,
-    /// Its memory.
     pub memory: Fact<Bytes>,
 }
 
 impl Topology {
-    /// Reads it all.
     pub fn read(files: &dyn Files) -> Topology {
         let set = |name: &str| list(files, &format!("/sys/devices/system/cpu/{name}"));
         let online = set("online");

@@ -8,7 +8,6 @@ use crate::journal::record::{CgroupVersion, Hierarchy};
 /// The hierarchy with the cpuset controller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cpusets {
-    /// Its mount and version.
     pub hierarchy: Hierarchy,
     /// What stands before the names of the controller's files: nothing on a version 1 mount with
     /// `noprefix`.

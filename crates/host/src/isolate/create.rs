@@ -35,7 +35,6 @@ pub struct Partition {
     pub skipped: Vec<Skipped>,
     /// What became of the tasks.
     pub tasks: Eviction,
-    /// What could be better.
     pub advice: Vec<Finding>,
     /// Journals of an earlier boot that were put aside.
     pub put_aside: Vec<String>,
@@ -62,12 +61,7 @@ pub enum CreateError {
         "{what}; {} taken back",
         if undone.is_complete() { "everything was" } else { "not everything could be" }
     )]
-    Failed {
-        /// What failed.
-        what: String,
-        /// What was taken back.
-        undone: UndoReport,
-    },
+    Failed { what: String, undone: UndoReport },
 }
 
 /// Makes a partition.

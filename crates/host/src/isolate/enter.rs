@@ -20,7 +20,6 @@ const MAX_ROUNDS: usize = 20;
 /// Where to, and how.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Entry {
-    /// The partition's name.
     pub partition: String,
     /// Some of its CPUs; all of them without.
     pub cpus: Option<CpuSet>,
@@ -31,7 +30,6 @@ pub struct Entry {
 /// Who has moved.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entered {
-    /// The threads.
     pub threads: Vec<i32>,
     /// The CPUs that they may run on now.
     pub cpus: CpuSet,
@@ -47,18 +45,12 @@ pub enum EnterError {
     Refused(#[from] Refusal),
     /// There is no such partition.
     #[error("there is no partition `{}`: {why}", name.escape_default())]
-    NoPartition {
-        /// Its name.
-        name: String,
-        /// What there is.
-        why: String,
-    },
+    NoPartition { name: String, why: String },
     /// CPUs that the partition does not have.
     #[error("CPU {requested} is not in the partition, which has {has}")]
     OtherCpus {
         /// The requested ones that are not in it.
         requested: CpuSet,
-        /// Those that it has.
         has: CpuSet,
     },
     /// There is no such task.
@@ -72,18 +64,11 @@ pub enum EnterError {
     ThreadAlone(i32),
     /// The kernel does not let it in.
     #[error("task {tid} is not let in: {why}")]
-    Stays {
-        /// Its number.
-        tid: i32,
-        /// Why.
-        why: String,
-    },
+    Stays { tid: i32, why: String },
     /// The kernel does not schedule it so.
     #[error("cannot be scheduled as {scheduling}: {source}{hint}")]
     Scheduling {
-        /// As requested.
         scheduling: Scheduling,
-        /// The kernel's answer.
         source: io::Error,
         /// What may be the cause.
         hint: String,

@@ -21,7 +21,6 @@ pub struct Eviction {
     pub moved: usize,
     /// How many more were kept off the partition's CPUs by their affinity.
     pub confined: usize,
-    /// Those that were not.
     pub not_moved: Vec<NotMovedTask>,
     /// Whether new tasks were still appearing when the rounds were used up.
     pub restless: bool,
@@ -30,7 +29,6 @@ pub struct Eviction {
 /// A task that was not moved.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct NotMovedTask {
-    /// Its thread number.
     pub tid: i32,
     /// Its name: any bytes that the task chose.
     pub name: String,
@@ -42,7 +40,6 @@ pub struct NotMovedTask {
     pub may_run_in_partition: bool,
     /// The kernel's error number, where it was asked and refused.
     pub errno: Option<i32>,
-    /// Why, in words.
     pub why: String,
 }
 

@@ -14,9 +14,7 @@ use serde::Serialize;
 pub struct PartitionView {
     /// Its name: the directory under the mount of the hierarchy.
     pub name: String,
-    /// Its directory.
     pub path: String,
-    /// Its CPUs.
     pub cpus: CpuSet,
     /// `exclusive` (version 1), `isolated`, `root` (version 2), or `None`.
     pub claim: Option<String>,
@@ -29,7 +27,6 @@ pub struct PartitionView {
 /// A task of a partition.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Member {
-    /// Its number.
     pub tid: i32,
     /// Its name: any bytes that the task chose.
     pub name: String,

@@ -21,7 +21,6 @@ pub struct Machine {
     pub rt_nodes: Option<CpuSet>,
     /// The memory nodes of the housekeeping partition, likewise.
     pub nrt_nodes: Option<CpuSet>,
-    /// All memory nodes.
     pub nodes: CpuSet,
 }
 

@@ -9,7 +9,6 @@ use punctual_core::CpuSet;
 /// A cgroup with CPUs of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OtherCpuset {
-    /// Its directory.
     pub path: String,
     pub cpus: CpuSet,
     /// What it claims: `exclusive`, or the kind of its partition; `None` for one that shares its

@@ -22,11 +22,8 @@ pub enum Standing {
 /// A journal that is there.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Pending {
-    /// Its file.
     pub journal: String,
-    /// What it is for.
     pub purpose: Option<Purpose>,
-    /// How it stands.
     pub standing: Standing,
 }
 

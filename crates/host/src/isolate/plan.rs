@@ -15,7 +15,6 @@ use serde::Serialize;
 pub struct Plan {
     /// The machine that it was made for.
     pub machine: Machine,
-    /// The changes, in order.
     pub steps: Vec<Step>,
     /// What is not done, and why.
     pub skipped: Vec<Skipped>,
@@ -30,7 +29,6 @@ pub struct Step {
     pub about: Option<String>,
     /// Whether there is no partition without it.
     pub essential: bool,
-    /// The change.
     pub change: Change,
 }
 
@@ -44,16 +42,12 @@ pub enum Change {
         /// The root's, or a child's, `cgroup.subtree_control`.
         path: String,
     },
-    /// A cgroup is made.
     MakeCgroup {
-        /// Its directory.
         path: String,
     },
-    /// One write.
     Write(Write),
     /// Every movable task enters a cgroup (version 1).
     MoveTasks {
-        /// Its directory.
         to: String,
         /// How many there are now.
         now: usize,
@@ -62,7 +56,6 @@ pub enum Change {
     ConfineTasks,
     /// A CPU goes offline and comes back.
     Replug {
-        /// The CPU.
         cpu: usize,
         /// Files that the kernel may change by itself when it goes.
         may_change: Vec<String>,
@@ -78,7 +71,6 @@ pub enum Change {
     Verify {
         /// Its `cpuset.cpus.partition`.
         path: String,
-        /// What it may answer.
         kinds: &'static [&'static str],
     },
 }
@@ -86,9 +78,7 @@ pub enum Change {
 /// Something that is not done.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Skipped {
-    /// The tweak.
     pub tweak: String,
-    /// Why.
     pub reason: String,
 }
 

@@ -11,13 +11,11 @@ pub const MAX_NAME: usize = 64;
 /// A wish for a partition.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// Which CPUs become real-time.
     pub target: Target,
     /// The name of the real-time cgroup.
     pub rt_name: String,
     /// The name of the housekeeping cgroup.
     pub nrt_name: String,
-    /// Names of excluded tweaks.
     pub without: Vec<String>,
     /// Processes that stay where they are, with all their threads.
     pub leave: Vec<i32>,
@@ -30,7 +28,6 @@ pub struct Request {
 /// Which CPUs become real-time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Target {
-    /// These.
     Cpus(CpuSet),
     /// Those of a NUMA node, together with its memory.
     Node(usize),

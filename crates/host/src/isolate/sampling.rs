@@ -17,7 +17,6 @@ const MAX_TASKS: usize = 10_000;
 /// How long to sample, and how often.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sampling {
-    /// The whole interval.
     pub interval: Nanos,
     /// From one sample of the tasks to the next.
     pub period: Nanos,
@@ -37,7 +36,6 @@ pub struct Activity {
     /// How often the tasks were sampled. A task that came and went between two samples is not
     /// seen.
     pub samples: usize,
-    /// Each CPU's counts.
     pub cpus: Vec<CpuActivity>,
     /// The tasks that were seen to have run there, the most seen first.
     pub tasks: Fact<Vec<TaskActivity>>,
@@ -48,7 +46,6 @@ pub struct Activity {
 /// The counts of one CPU over the interval.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct CpuActivity {
-    /// Its number.
     pub cpu: usize,
     /// Interrupts of its own timer: the scheduler's ticks, and timers of tasks.
     pub timer_interrupts: Fact<u64>,
@@ -56,7 +53,6 @@ pub struct CpuActivity {
     pub context_switches: Fact<u64>,
     /// Interrupts that came, of all kinds.
     pub interrupts: Fact<Vec<InterruptActivity>>,
-    /// Softirqs that ran.
     pub softirqs: Fact<Vec<InterruptActivity>>,
 }
 
@@ -65,16 +61,13 @@ pub struct CpuActivity {
 pub struct InterruptActivity {
     /// Its number or short word.
     pub id: String,
-    /// Its handler.
     pub name: String,
-    /// How often.
     pub count: u64,
 }
 
 /// A task that was seen to have run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct TaskActivity {
-    /// Its number.
     pub tid: i32,
     /// Its name: any bytes that the task chose.
     pub name: String,

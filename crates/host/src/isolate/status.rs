@@ -34,11 +34,9 @@ pub struct Status {
 pub struct InForce {
     /// The tweak, or the part of the partition.
     pub step: String,
-    /// The file.
     pub path: String,
     /// What was written, as the kernel writes it.
     pub set_to: String,
-    /// What it holds now.
     pub holds: Fact<String>,
     /// Whether that is the same.
     pub in_force: bool,

@@ -28,7 +28,6 @@ pub const REPLUG: &str = "replug";
 pub enum Phase {
     /// Before the tasks leave the CPUs.
     First,
-    /// When the partition stands.
     Last,
     /// At a place of its own in the plan.
     Own,
@@ -43,7 +42,6 @@ pub struct Tweak {
     pub doc: &'static str,
     /// Where the kernel does that.
     pub source: &'static str,
-    /// When.
     pub phase: Phase,
     /// Compares the settings with the request. An error is why the whole tweak is skipped.
     pub settings: fn(&dyn Files, &Machine, &mut Draft) -> Result<(), String>,

@@ -19,30 +19,25 @@ pub(super) const PAUSE: Duration = Duration::from_millis(20);
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case", tag = "effect")]
 pub enum Effect {
-    /// The system has changed.
     Changed {
         /// What the file held before.
         old: String,
         /// What it holds now, as the kernel writes it.
         now: String,
     },
-    /// It was so already.
     Already,
     /// The kernel took the value and kept its own.
     Ignored {
         /// What the file holds still.
         value: String,
     },
-    /// The kernel refused.
     Refused {
         /// Its error number, where it gave one.
         errno: Option<i32>,
-        /// Why, in words.
         why: String,
     },
     /// Half of the change was made and the other half failed; undo takes it back.
     HalfMade {
-        /// What failed.
         why: String,
     },
 }
@@ -116,7 +111,6 @@ impl Journal<'_> {
         }
     }
 
-    /// A new cgroup.
     pub fn make_cgroup(
         &mut self,
         files: &dyn Files,
@@ -302,7 +296,6 @@ impl Journal<'_> {
 pub struct RequestedWrite {
     /// The rule or step that requests it.
     pub step: String,
-    /// The file.
     pub path: String,
     /// What is to be written.
     pub value: String,
@@ -313,7 +306,6 @@ pub fn online_file(cpu: usize) -> String {
     format!("/sys/devices/system/cpu/cpu{cpu}/online")
 }
 
-/// Brings a CPU back.
 pub(super) fn bring_online(files: &dyn Files, cpu: usize) -> Result<(), FileError> {
     write_with_retries(files, &online_file(cpu), "1")
 }

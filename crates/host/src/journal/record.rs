@@ -23,7 +23,6 @@ pub struct Record {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// The first line.
     Begin(Begin),
     /// A change that is about to be made.
     #[serde(alias = "will")]
@@ -90,9 +89,7 @@ pub struct PartitionNote {
 /// A cgroup hierarchy and the file through which its tasks are moved.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Hierarchy {
-    /// Its mount point.
     pub mount: String,
-    /// Which kind of cgroups.
     pub version: CgroupVersion,
 }
 
@@ -129,7 +126,6 @@ impl Hierarchy {
 pub struct Intent {
     /// The step that requests it: the name of a tweak, or of a part of the partition.
     pub step: String,
-    /// The change.
     pub action: Action,
 }
 
@@ -143,37 +139,29 @@ pub enum Action {
     MakeCgroup {
         /// The hierarchy that it is in.
         hierarchy: Hierarchy,
-        /// The directory.
         path: String,
     },
     /// Tasks enter a cgroup. Undone by moving each back to the cgroup it came from.
     MoveTasks {
         /// The hierarchy in which they move.
         hierarchy: Hierarchy,
-        /// The cgroup's directory.
         to: String,
         /// The tasks, in the order in which they move.
         tasks: Vec<TaskPlace>,
     },
     /// Nothing changes; these tasks' affinities are noted because the kernel may forget them during
     /// the next changes.
-    NoteAffinities {
-        /// The tasks.
-        tasks: Vec<TaskAffinity>,
-    },
+    NoteAffinities { tasks: Vec<TaskAffinity> },
     /// A controller is made available to the children of a cgroup of version 2.
     EnableController {
-        /// The hierarchy.
         hierarchy: Hierarchy,
         /// The file, `cgroup.subtree_control`.
         path: String,
-        /// The controller.
         controller: String,
     },
     /// A CPU goes offline and comes back, so that its timers move to others (kernel/time/timer.c:
     /// timers_dead_cpu).
     Replug {
-        /// The CPU.
         cpu: usize,
         /// Files which the kernel changes by itself when the CPU goes, with what they hold before.
         side_effects: Vec<FileValue>,
@@ -183,11 +171,9 @@ pub enum Action {
 /// One write to a file of the kernel.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Write {
-    /// The file.
     pub path: String,
     /// What it holds before (of a choice like `always [madvise] never`: the word in brackets).
     pub old: String,
-    /// What is written.
     pub new: String,
     /// What to write, in this order, to get back to `old`. Empty: the file goes away with the
     /// cgroup that it is in.
@@ -218,16 +204,13 @@ impl Write {
 /// A file with what it held.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FileValue {
-    /// The file.
     pub path: String,
-    /// What it held.
     pub value: String,
 }
 
 /// A task that cannot be mistaken for a later one with the same number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct TaskId {
-    /// Thread number.
     pub tid: i32,
     /// When it began, in clock ticks since boot (/proc/TID/stat, field 22).
     pub start: u64,
@@ -251,7 +234,6 @@ pub struct TaskAffinity {
     /// Which task.
     #[serde(flatten)]
     pub id: TaskId,
-    /// Its affinity before.
     pub cpus: CpuSet,
 }
 
@@ -276,7 +258,6 @@ pub struct NotMoved {
     pub id: TaskId,
     /// The kernel's error number, where there is one.
     pub errno: Option<i32>,
-    /// Why, in words.
     pub why: String,
 }
 
@@ -287,7 +268,6 @@ pub struct Refusal {
     pub of: u64,
     /// The kernel's error number, where there is one.
     pub errno: Option<i32>,
-    /// Why, in words.
     pub why: String,
 }
 

@@ -22,7 +22,6 @@ impl UndoReport {
 /// What became of one journal.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct JournalReport {
-    /// Its file's name.
     pub name: String,
     /// `partition`, `fix` or `tuning`.
     pub purpose: &'static str,
@@ -53,7 +52,6 @@ pub struct ChangedHands {
     pub path: String,
     /// What the journal's change had left there.
     pub expected: String,
-    /// What is there now.
     pub found: String,
     /// What was there before the journal's change.
     pub before: String,
@@ -66,6 +64,5 @@ pub struct ChangedHands {
 pub struct Failed {
     /// The file, the cgroup or the task.
     pub path: String,
-    /// Why, in words.
     pub why: String,
 }

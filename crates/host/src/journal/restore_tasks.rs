@@ -21,11 +21,9 @@ pub enum Return {
         /// Whether anything had to be done.
         moved: bool,
     },
-    /// It ended meanwhile.
     Gone,
     /// Another process has changed it since; it was left alone.
     ChangedSince,
-    /// The kernel refused.
     Failed(FileError),
 }
 

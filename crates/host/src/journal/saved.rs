@@ -10,7 +10,6 @@ use super::{JournalError, in_store};
 /// A journal as it stands in its directory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Saved {
-    /// Its file's name.
     pub name: String,
     /// Its first record; without one, its writer was killed before it changed anything.
     pub begin: Option<Begin>,
@@ -35,11 +34,8 @@ pub struct Saved {
 /// An announced change and what is known to have become of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// Its record's number.
     pub seq: u64,
-    /// The change.
     pub intent: Intent,
-    /// What became of it.
     pub outcome: Outcome,
     /// Whether it has been taken back.
     pub undone: bool,
@@ -50,9 +46,7 @@ pub struct Entry {
 pub enum Outcome {
     /// Not recorded: the writer was killed before, while or after it made it.
     Unknown,
-    /// Made.
     Applied(Applied),
-    /// Refused by the kernel.
     Refused(Refusal),
 }
 

@@ -46,7 +46,6 @@ pub trait Store {
     fn cut(&self, name: &str, length: u64) -> io::Result<()>;
     /// Gives a file another name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
-    /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;
 }
 

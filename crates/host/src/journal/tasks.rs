@@ -31,11 +31,9 @@ pub enum Membership {
 /// The fields of /proc/TID/stat (proc_pid_stat(5)).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TaskStat {
-    /// Which task.
     pub id: TaskId,
     /// Its name: any bytes that the task chose.
     pub name: String,
-    /// Its parent process.
     pub parent: i32,
     /// PF_ flags of the kernel.
     pub flags: u64,
@@ -83,7 +81,6 @@ fn stat_at(files: &dyn Files, path: &str) -> Result<TaskStat, FileError> {
         .ok_or_else(|| malformed(path, "it does not have the format of proc_pid_stat(5)"))
 }
 
-/// This process.
 pub fn own_id(files: &dyn Files) -> Result<TaskId, FileError> {
     stat_at(files, "/proc/self/stat").map(|stat| stat.id)
 }

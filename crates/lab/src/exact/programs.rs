@@ -12,9 +12,7 @@ const ELF: &[u8] = b"\x7fELF";
 
 /// An ELF file of a guest.
 pub struct GuestProgram {
-    /// Its path there.
     pub path: String,
-    /// All of it.
     pub bytes: Vec<u8>,
 }
 

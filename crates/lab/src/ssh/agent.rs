@@ -160,7 +160,6 @@ impl RunDirectory {
         Ok(true)
     }
 
-    /// Somebody is connected.
     fn touch(&self) -> io::Result<()> {
         fs::write(self.file("contact"), since_boot().as_secs().to_string())
     }

@@ -10,13 +10,10 @@ use std::path::{Path, PathBuf};
 /// A program to send.
 #[derive(Clone, Debug)]
 pub struct Binary {
-    /// Where it lies here.
     pub path: PathBuf,
-    /// The whole program.
     pub bytes: Vec<u8>,
 }
 
-/// No build is larger.
 const MAX: u64 = 512 << 20;
 
 /// What uname(2) calls a machine, beside its ELF number, what `./x build --arch` calls it, and the

@@ -34,13 +34,9 @@ const PROBE: &str = "sh -c 'echo; echo punctual-here; uname -s; uname -m; uname 
 pub struct System {
     /// `x86_64`, `aarch64`, … (uname(2)).
     pub machine: String,
-    /// The kernel's release.
     pub release: String,
-    /// What it calls itself.
     pub node: String,
-    /// Who punctual is there.
     pub user: String,
-    /// Whether that is root.
     pub is_root: bool,
     /// `$TMPDIR` there, where it is set.
     pub(crate) temporary: Option<String>,
@@ -57,7 +53,6 @@ pub struct Connection {
     master: Child,
     log: Arc<Mutex<Vec<u8>>>,
     directory: TempDir,
-    /// The remote system.
     pub system: System,
 }
 
@@ -123,7 +118,6 @@ impl Connection {
         command
     }
 
-    /// Where it goes to.
     pub fn to(&self) -> &Destination {
         &self.to
     }

@@ -31,7 +31,6 @@ pub enum Trouble {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct SshError {
-    /// Where it went wrong.
     pub trouble: Trouble,
     /// Place, cause and remedy; may hold words of the other system.
     pub message: String,

@@ -19,7 +19,6 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2
 /// What to run, and where.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// The other system.
     pub to: Destination,
     /// The program for it; `None`: the running one, or one built beside it.
     pub binary: Option<PathBuf>,
@@ -31,7 +30,6 @@ pub struct Job {
     pub arguments: Vec<String>,
     /// Where the bundle goes; nothing may be there.
     pub output: PathBuf,
-    /// For how long.
     pub timeouts: Timeouts,
 }
 
@@ -44,7 +42,6 @@ pub struct Timeouts {
     pub keep_for: Duration,
 }
 
-/// Watches the run.
 pub trait Watch {
     /// What the run over there wrote to standard error: bytes of another system.
     fn message(&mut self, bytes: &[u8]);
@@ -57,7 +54,6 @@ pub trait Watch {
 /// How the run over there ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
-    /// With this exit code.
     Exit(u8),
     /// A signal of this number ended it.
     Signal(i32),
@@ -68,9 +64,7 @@ pub enum Ended {
 /// What came back.
 #[derive(Clone, Debug)]
 pub struct RemoteResult {
-    /// How the run ended.
     pub ended: Ended,
-    /// Where it ran.
     pub system: System,
     /// Whether there is a bundle now.
     pub bundle: bool,

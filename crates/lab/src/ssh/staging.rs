@@ -16,7 +16,6 @@ use std::time::Duration;
 
 /// How the names of the directories begin; the rest is the run's id.
 const PREFIX: &str = "punctual-ssh-";
-/// Answers are short.
 const ANSWER_MAX: usize = 1 << 20;
 /// The exit code of a shell whose directory is there, and not the one that was made.
 pub(crate) const NOT_OURS: i32 = 71;
@@ -169,7 +168,6 @@ pub(crate) fn make(connection: &Connection, binary: &Binary) -> Result<RemoteDir
     Err(SshError::new(Trouble::Remote, why))
 }
 
-/// Which punctual lies there.
 pub(crate) fn version(
     connection: &Connection,
     directory: &RemoteDirectory,
@@ -245,7 +243,6 @@ pub(crate) fn last_lines(bytes: &[u8]) -> String {
 /// A run that was left over there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
-    /// What it is called.
     pub id: String,
     /// Its experiment, as its owner called the file.
     pub experiment: String,

@@ -24,7 +24,6 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// How often what a full socket did not take is sent again, in ms.
 const RESEND: i32 = 20;
 
-/// A load under supervision.
 struct Watched {
     number: usize,
     spec: LoadSpec,

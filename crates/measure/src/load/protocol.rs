@@ -7,11 +7,8 @@ use std::path::PathBuf;
 /// What to do when a load ends by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum OnExit {
-    /// Start it again.
     Respawn,
-    /// Go on without it.
     Ignore,
-    /// End the run.
     Stop,
 }
 
@@ -20,7 +17,6 @@ pub enum OnExit {
 pub struct LoadSpec {
     /// Its name in the experiment.
     pub name: String,
-    /// The program file.
     pub program: PathBuf,
     /// All arguments, the program's own name first.
     pub argv: Vec<String>,
@@ -29,9 +25,7 @@ pub struct LoadSpec {
     /// The file of a cgroup that takes it in (`tasks`, `cgroup.procs`); `None`: it stays in the
     /// guard's.
     pub joins: Option<PathBuf>,
-    /// Where it may run.
     pub cpus: CpuSet,
-    /// Its scheduling policy.
     pub policy: Policy,
     /// Its priority under SCHED_FIFO and SCHED_RR.
     pub priority: Option<Priority>,
@@ -43,7 +37,6 @@ pub struct LoadSpec {
     pub stderr: Option<PathBuf>,
     /// When it ends with status 0.
     pub on_success: OnExit,
-    /// When it ends otherwise.
     pub on_failure: OnExit,
     /// How long after the start of the phase it starts.
     pub start_delay: Nanos,
@@ -54,32 +47,24 @@ pub struct LoadSpec {
 pub(super) enum Request {
     /// Start this load under this number.
     Start(usize, Box<LoadSpec>),
-    /// End all loads.
     EndAll,
 }
 
 /// From the guard to punctual.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Event {
-    /// A load runs.
     Started {
-        /// Its number.
         load: usize,
-        /// Its process.
         pid: i32,
     },
     /// A load could not be started.
     NotStarted {
-        /// Its number.
         load: usize,
-        /// Why.
         why: String,
     },
     /// A load ended by itself.
     Ended {
-        /// Its number.
         load: usize,
-        /// How, in words.
         how: String,
         /// Whether with status 0.
         success: bool,
@@ -88,12 +73,9 @@ pub enum Event {
     },
     /// So many events were not kept, because punctual did not read them.
     Lost {
-        /// How many.
         events: u64,
     },
-    /// All loads were ended.
     AllEnded {
-        /// Why some were not.
         problem: Option<String>,
     },
 }

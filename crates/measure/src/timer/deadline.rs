@@ -29,7 +29,6 @@ pub(super) enum WaitResult {
     Until(i64),
     /// For nothing: the release had passed before, and the thread kept its CPU.
     NotAtAll,
-    /// The release is unknown.
     Unknown,
 }
 
@@ -103,7 +102,6 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// For the calling thread.
     pub fn prepare() -> Deadline {
         Deadline {
             stamps: Releases::start().map_err(|why| why.to_string()),
@@ -172,7 +170,6 @@ impl Deadline {
     }
 }
 
-/// Waits for releases.
 pub(super) struct Yield<'b, S> {
     server: S,
     period: i64,

@@ -140,7 +140,6 @@ struct Heap {
     bounds: Bounds,
     /// With the number of each series, in its order: malloc, perhaps touch, free.
     writers: Vec<(u32, Writer)>,
-    /// Once it is prepared.
     helper: Option<Helper>,
     stop: Arc<Stop>,
     done: Done,
@@ -301,7 +300,6 @@ impl Heap {
     }
 }
 
-/// Whose malloc it was.
 fn allocator_table(helper: &Helper) -> Table {
     let library = helper.library.clone().map_or(Cell::Nothing, Cell::from);
     Table {

@@ -228,7 +228,6 @@ enum Trigger {
     Raised { line: Arc<dyn Line>, raiser: Option<Raiser> },
 }
 
-/// The thread that waits.
 struct Waiter {
     name: String,
     series: Vec<String>,

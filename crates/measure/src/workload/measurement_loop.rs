@@ -65,9 +65,7 @@ impl Pacing {
 pub struct MeasurementLoop {
     /// The number of its series, for [`Stop::trip`].
     pub series: u32,
-    /// What separates two samples.
     pub pacing: Pacing,
-    /// For how long.
     pub duration: Option<Nanos>,
     /// At most this many samples.
     pub samples: u64,
@@ -80,7 +78,6 @@ pub struct MeasurementLoop {
 /// What a loop did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Taken {
-    /// Samples.
     pub samples: u64,
     /// Periods that passed while a sample took longer than one; there is no sample for them.
     pub skipped: u64,

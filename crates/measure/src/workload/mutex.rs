@@ -113,9 +113,7 @@ impl Requests for CounterWriter {}
 /// The outcome of a thread.
 #[derive(Default)]
 struct Outcome {
-    /// Of the measured time.
     usage: Usage,
-    /// It gave up spinning.
     gave_up: bool,
     counted: Option<segment::Counted>,
 }
@@ -128,7 +126,6 @@ impl Waits {
         Waits { holders, ..Waits::nowhere() }
     }
 
-    /// Without room for holders.
     fn nowhere() -> Waits {
         let holders = Vec::new();
         Waits {
@@ -202,7 +199,6 @@ struct Request {
     end: i64,
 }
 
-/// A thread that contends.
 struct Competitor {
     me: u32,
     plan: MutexPlan,

@@ -17,7 +17,6 @@ impl Simulated {
         self.0.set(self.0.get() + ns);
     }
 
-    /// Now, without reading it.
     pub fn peek(&self) -> i64 {
         self.0.get()
     }

@@ -101,7 +101,6 @@ struct Lane {
     /// How long a member took to go through its working set, after a switch and with no task
     /// between.
     walks: Vec<Walks>,
-    /// Of all samples.
     sum: i64,
     taken: u64,
 }
@@ -113,7 +112,6 @@ struct Leader {
     ring: Arc<Ring>,
     processes: bool,
     lanes: Vec<Lane>,
-    /// One for each lane.
     writers: Vec<CounterWriter>,
     rest: Nanos,
     duration: Option<Nanos>,

@@ -141,7 +141,6 @@ fn transfers(target: Target, at: libc::c_long, open: &mut Vec<OwnedFd>) -> io::R
 struct Done {
     taken: Taken,
     failed: u64,
-    /// Of the last failure.
     errno: Option<io::Error>,
 }
 
@@ -156,7 +155,6 @@ struct Syscalls {
     done: Done,
 }
 
-/// Discards samples.
 struct Discard;
 
 impl Sink for Discard {

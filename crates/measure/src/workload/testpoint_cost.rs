@@ -71,7 +71,6 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &TestpointCostPlan) -> Prepa
     parts
 }
 
-/// One mechanism.
 struct Lane {
     mechanism: PointMechanism,
     series: String,
@@ -419,7 +418,6 @@ impl Points {
     }
 }
 
-/// Discards samples.
 struct Discard;
 
 impl Sink for Discard {

@@ -7,7 +7,6 @@ use punctual_core::{AccountCost, CpuSet, Fact, Nanos};
 use punctual_sys::attributes::{self, set_affinity};
 use std::time::Duration;
 
-/// Sleeps of the thread.
 const SLEEPS: u64 = 60;
 const SLEEP: Duration = Duration::from_micros(500);
 

@@ -15,14 +15,11 @@ pub(super) const UNTYPED: &str = "BPF (raw tracepoints)";
 
 /// How programs find what they read.
 pub(super) enum Programs {
-    /// By the kernel's types.
     Typed(Btf),
     /// In the records of two tracepoints, whose numbers in tracefs these are; all other tracepoints
     /// only show that they happened, and for which address.
     Untyped {
-        /// hrtimer_start.
         armed: u16,
-        /// sched_switch.
         switched: u16,
     },
 }
@@ -139,7 +136,6 @@ fn offset(format: &Format, name: &str, size: usize) -> Result<u32, LoadError> {
     field.map(|field| field.offset as u32).ok_or_else(missing)
 }
 
-/// Clocks of high-resolution timers.
 const CLOCKS: [libc::clockid_t; wire::ACCOUNT_CLOCKS as usize] =
     [libc::CLOCK_MONOTONIC, libc::CLOCK_REALTIME, libc::CLOCK_TAI, libc::CLOCK_BOOTTIME];
 

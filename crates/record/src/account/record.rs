@@ -3,7 +3,6 @@
 use crate::wire::layout::{self as wire, Header};
 use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
 
-/// Pieces of a record.
 const PIECES: usize = wire::ACCOUNT_PIECES as usize;
 /// The bits of a piece that are its length in ns.
 const SPAN: u64 = (1 << 56) - 1;
@@ -12,7 +11,6 @@ const SPAN: u64 = (1 << 56) - 1;
 /// which the thread slept again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AccountRecord {
-    /// The thread.
     pub tid: u32,
     /// The CPU whose timer woke it.
     pub cpu: u16,
@@ -20,7 +18,6 @@ pub struct AccountRecord {
     pub moved: bool,
     /// When its timer was due.
     pub begin: MonotonicNs,
-    /// As on the wire.
     pub(super) pieces: [u64; PIECES],
 }
 

@@ -26,12 +26,7 @@ pub(crate) enum LoadError {
     Unfit(String),
     /// A map was refused.
     #[error("the kernel refused a map of {bytes} bytes: {why}")]
-    Map {
-        /// How large.
-        bytes: u64,
-        /// The kernel's answer.
-        why: std::io::Error,
-    },
+    Map { bytes: u64, why: std::io::Error },
     /// The kernel has no such tracepoint.
     #[error("this kernel has no tracepoint {0}")]
     NoTracepoint(String),
@@ -43,14 +38,7 @@ pub(crate) enum LoadError {
     NoKprobe(String),
     /// A program was refused.
     #[error("the kernel refused the program for {tracepoint}: {why}{}", last_line(log))]
-    Refused {
-        /// What it was for.
-        tracepoint: String,
-        /// The kernel's answer.
-        why: std::io::Error,
-        /// What its verifier said.
-        log: String,
-    },
+    Refused { tracepoint: String, why: std::io::Error, log: String },
 }
 
 fn why_not_built() -> &'static str {
@@ -109,7 +97,6 @@ impl How {
 }
 
 impl Attach {
-    /// Where it runs.
     pub(crate) fn tracepoint(&self) -> &str {
         &self.tracepoint
     }
@@ -122,7 +109,6 @@ impl Attach {
     pub(crate) fn pause(&self) {
         drop(self.links.lock().map(|mut links| std::mem::take(&mut *links)));
     }
-    /// Runs again.
     pub(crate) fn resume(&self) -> std::io::Result<()> {
         if let Ok(mut links) = self.links.lock()
             && links.is_empty()

@@ -25,17 +25,13 @@ pub(crate) enum Command {
     EnableStats = 32,
 }
 
-/// BPF_PROG_TYPE_*.
 const PROGRAM_TRACEPOINT: u32 = 5;
 const PROGRAM_PERF_EVENT: u32 = 7;
 const PROGRAM_RAW_TRACEPOINT: u32 = 17;
 const PROGRAM_TRACING: u32 = 26;
 const PROGRAM_SYSCALL: u32 = 31;
-/// BPF_F_SLEEPABLE.
 const SLEEPABLE: u32 = 1 << 4;
-/// BPF_TRACE_RAW_TP.
 const ATTACH_RAW_TP: u32 = 23;
-/// BPF_TRACE_FEXIT.
 const ATTACH_EXIT: u32 = 25;
 
 /// `union bpf_attr`, filled by offset; what is not set is zero.
@@ -201,7 +197,6 @@ impl<'a> ProgramShape<'a> {
     pub(crate) fn tracepoint(name: &'a str) -> ProgramShape<'a> {
         ProgramShape { name, kind: PROGRAM_TRACEPOINT, attach_type: 0, attach_btf_id: 0, flags: 0 }
     }
-    /// For a software event.
     pub(crate) fn perf_event(name: &'a str) -> ProgramShape<'a> {
         ProgramShape { kind: PROGRAM_PERF_EVENT, ..ProgramShape::tracepoint(name) }
     }

@@ -17,11 +17,8 @@ use std::path::Path;
 
 /// BPF_PROG_TYPE_KPROBE: user probes are of this type too.
 pub(super) const PROGRAM_KPROBE: u32 = 2;
-/// BPF_TRACE_UPROBE_MULTI.
 const ATTACH_UPROBE_MULTI: u32 = 48;
-/// BPF_PERF_EVENT.
 const ATTACH_PERF_EVENT: u32 = 41;
-/// BPF_F_UPROBE_MULTI_RETURN.
 const MULTI_RETURN: u32 = 1;
 
 /// A place in a file, and the number that the program finds in its cookie.

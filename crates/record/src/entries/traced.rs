@@ -24,7 +24,6 @@ const OF_ALL: [Group; 4] = [Group::Sched, Group::Irq, Group::Vectors, Group::Sof
 const OF_CHOSEN: [Group; 2] = [Group::Syscall, Group::Fault];
 /// Shows flushes of the TLB on kernels that do not show function calls.
 const TLB: &str = "tlb:tlb_flush";
-/// PF_KTHREAD (include/linux/sched.h).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 /// Threads of which it is kept whether they are the kernel's.
 const THREADS: usize = 16_384;
@@ -38,13 +37,11 @@ pub struct TracedEntries {
     kernel: RefCell<HashMap<u32, bool>>,
     /// The tracepoints that are recorded by name.
     pub formats: Vec<TracepointFormat>,
-    /// Vectors by number.
     pub numbers: BTreeMap<u8, String>,
     /// Functions that have a meaning of their own.
     pub functions: KernelFunctions,
     /// What the kernel does not show, and why.
     pub findings: Vec<Finding>,
-    /// Vectors that are seen.
     pub vectors: Vec<Vector>,
     /// As of [`super::EntryRecorder`].
     pub sees_calls: bool,

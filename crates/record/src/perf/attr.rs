@@ -43,7 +43,6 @@ pub(crate) const FORMAT_ENABLED: u64 = 1;
 pub(crate) const FORMAT_RUNNING: u64 = 1 << 1;
 pub(crate) const FORMAT_GROUP: u64 = 1 << 3;
 
-/// PERF_EVENT_IOC_ENABLE and _DISABLE.
 pub(crate) const ENABLED: libc::c_ulong = 0x2400;
 pub(crate) const NOT_ENABLED: libc::c_ulong = 0x2401;
 

@@ -14,18 +14,15 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 /// Whose events are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Whom {
-    /// The calling thread's.
     ThisThread,
     /// The calling thread's and those of all threads and processes that it starts from now on.
     ThisThreadAndChildren,
     /// Those of programs that the calling thread executes in new processes, from the first
     /// instruction of each on, and of all that they start.
     Programs,
-    /// Those of another thread.
     Thread(i32),
     /// Those of another thread and of all threads and processes that it starts from now on.
     ThreadAndChildren(i32),
-    /// Everybody's on a CPU.
     Cpu(u32),
 }
 
@@ -39,7 +36,6 @@ pub struct Counter {
 /// What a counter holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Reading {
-    /// What was counted.
     pub value: u64,
     /// For how long it was switched on, summed over tasks.
     pub enabled: Nanos,
@@ -51,7 +47,6 @@ pub struct Reading {
 /// What a counter held when its counting had ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Total {
-    /// The reading.
     pub reading: Reading,
     /// Whether only what happened in user mode is in it.
     pub user_only: bool,
@@ -194,14 +189,12 @@ impl Counter {
         .map(drop)
     }
 
-    /// Counts from now on.
     pub fn enable(&self) {
         // SAFETY: the request takes no argument and touches no memory of ours; it cannot fail on an
         // open event.
         unsafe { libc::ioctl(self.file.as_raw_fd(), attr::ENABLED as _, 0) };
     }
 
-    /// Stops counting.
     pub fn disable(&self) {
         // SAFETY: as in `enable`.
         unsafe { libc::ioctl(self.file.as_raw_fd(), attr::NOT_ENABLED as _, 0) };

@@ -58,12 +58,10 @@ impl Group {
         Ok((Group { leader, _members: members, size }, places))
     }
 
-    /// Counts from now on.
     pub fn enable(&self) {
         self.leader.enable();
     }
 
-    /// Stops counting.
     pub fn disable(&self) {
         self.leader.disable();
     }

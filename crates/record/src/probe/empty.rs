@@ -44,9 +44,7 @@ std::arch::global_asm!(
 /// A function of this program that does nothing.
 #[derive(Clone, Copy)]
 pub(super) struct Empty {
-    /// How it begins.
     pub(super) site: Site,
-    /// Itself.
     pub(super) call: unsafe extern "C" fn(),
 }
 

@@ -35,7 +35,6 @@ pub(super) struct BpfRecorder {
 }
 
 pub(super) const BTF: &str = "BPF (BTF tracepoints)";
-/// Without.
 pub(super) const TRACEPOINT: &str = "BPF (tracepoint formats)";
 
 impl BpfRecorder {

@@ -10,7 +10,6 @@ use std::sync::Arc;
 /// What one CPU did in a span of time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Window {
-    /// The CPU.
     pub cpu: u16,
     /// Records from before the beginning to the end, as many as were kept: see
     /// [`crate::wire::decode`].

@@ -52,7 +52,6 @@ pub struct LinePlace {
 /// Which lines are listed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WhichLines {
-    /// All of the file.
     All,
     /// Those of a source file: its name, the end of its path, or its path.
     Source(String),
@@ -63,7 +62,6 @@ pub enum WhichLines {
 /// The lines of a source file that have code.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SourceLines {
-    /// The program or library.
     pub object: PathBuf,
     /// The path of the source file, as it was compiled.
     pub file: String,

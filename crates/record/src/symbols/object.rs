@@ -19,11 +19,9 @@ pub(super) const DEBUG_DIR: &str = "/usr/lib/debug";
 pub struct Function {
     /// As programmers know it, with parameters if the symbol has them.
     pub name: String,
-    /// The same without parameters.
     pub bare: String,
     /// As the linker knows it.
     pub symbol: String,
-    /// The file.
     pub object: PathBuf,
     /// Its offset in that file, in bytes.
     pub offset: u64,
@@ -36,7 +34,6 @@ pub struct Function {
 /// What an ELF file defines and what it only asks for.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Object {
-    /// Its functions, by offset.
     pub functions: Vec<Function>,
     /// Functions that it takes from others.
     pub imported: Vec<String>,

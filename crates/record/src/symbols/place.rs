@@ -71,10 +71,8 @@ impl Identity {
 pub struct Place {
     /// The file, `[vdso]`, or empty where the code is in none.
     pub file: Arc<Path>,
-    /// The offset in it.
     pub offset: u64,
     identity: Identity,
-    /// The mapping.
     range: (u64, u64),
 }
 
@@ -118,7 +116,6 @@ impl Mappings {
         Mappings { all: text.lines().filter_map(line).collect() }
     }
 
-    /// Where this address is.
     pub fn place(&self, address: u64) -> Option<Place> {
         let of = self.all.iter().find(|of| (of.begin..of.end).contains(&address))?;
         Some(Place {

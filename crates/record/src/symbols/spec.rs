@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 /// A function as named on the command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Spec {
-    /// As written.
     pub text: String,
     /// The file's name, where one is given: a path, `libc`, `libc.so.6`, or the program's name.
     pub object: Option<String>,

@@ -33,7 +33,6 @@ impl Instance {
         &self.tracefs
     }
 
-    /// Writes a setting.
     pub(crate) fn set(&self, file: &str, value: &str) -> Result<(), String> {
         let write = || {
             let mut open = OpenOptions::new().write(true).open(self.path.join(file))?;
@@ -50,7 +49,6 @@ impl Instance {
         Ok(())
     }
 
-    /// How many were opened.
     pub(crate) fn pipes(&self) -> usize {
         self.pipes.len()
     }

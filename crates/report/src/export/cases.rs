@@ -13,22 +13,17 @@ pub struct Case<'a> {
     pub phase: Option<&'a PhaseSummary>,
     /// What it is about: `phase/series`, `phase/load`, a phase, `run`.
     pub place: String,
-    /// What is judged.
     pub name: String,
-    /// How it came out.
     pub result: CaseResult,
     /// The requirement and its series, where it is about one that has figures.
     pub requirement: Option<(&'a SeriesSummary, &'a RequirementSummary)>,
-    /// Why.
     pub why: String,
 }
 
 /// How a case came out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CaseResult {
-    /// As a verdict.
     Verdict(VerdictWord),
-    /// Something failed.
     Failed,
 }
 

@@ -12,7 +12,6 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// cyclictest's own date.
 const DATE: &str = "%a, %d %b %Y %H:%M:%S %z";
 
 /// The file of `--json`. What is unknown is left out.

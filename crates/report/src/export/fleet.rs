@@ -32,7 +32,6 @@ pub struct Partition {
 
 /// A bundle with what the tables need beside it.
 pub struct FleetRun<'a> {
-    /// The bundle.
     pub bundle: &'a Bundle,
     /// Its worst samples with their causes, where events around them were kept.
     pub explained: Option<&'a ExplainDocument>,
@@ -43,9 +42,7 @@ pub struct FleetRun<'a> {
 /// A run of a lab.
 #[derive(Clone, Copy, Debug)]
 pub struct LabRun<'a> {
-    /// The lab's name.
     pub lab: &'a str,
-    /// The cell's directory.
     pub cell: &'a str,
     /// The seed, where there are several.
     pub seed: Option<u64>,

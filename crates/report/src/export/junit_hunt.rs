@@ -7,7 +7,6 @@ use crate::sentence::hunt as words;
 use punctual_bundle::hunt::HuntDocument;
 use std::io::{self, Write};
 
-/// The report.
 pub fn write(document: &HuntDocument, out: &mut dyn Write) -> io::Result<()> {
     let title = format!("search on kernel {}", document.kernel);
     let mut report = Report::new(title.as_str());

@@ -7,7 +7,6 @@ use crate::sentence::lab as words;
 use punctual_bundle::lab::{CellDocument, CellState, LabDocument};
 use std::io::{self, Write};
 
-/// The report.
 pub fn write(lab: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
     let mut report = Report::new(lab.name.as_str());
     for cell in &lab.cells {

@@ -46,7 +46,6 @@ fn is_origin(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
 }
 
-/// The whole submission.
 pub fn write(bundle: &Bundle, options: &KcidbOptions, out: &mut dyn Write) -> io::Result<()> {
     let summary = punctual_analyze::summarize(bundle);
     let environment = RanUnder::of(bundle);
@@ -138,7 +137,6 @@ fn tests(summary: &Summary, timebase: Timebase) -> Vec<Map<String, Value>> {
     tests
 }
 
-/// A verdict.
 fn of_case(summary: &Summary, case: &Case<'_>, timebase: Timebase) -> Map<String, Value> {
     let status = match case.result {
         CaseResult::Verdict(VerdictWord::Met) => "PASS",

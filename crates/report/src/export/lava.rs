@@ -16,7 +16,6 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     write_summary(&punctual_analyze::summarize(bundle), bundle.timebase(), out)
 }
 
-/// Those of a summary.
 pub fn write_summary(summary: &Summary, timebase: Timebase, out: &mut dyn Write) -> io::Result<()> {
     let mut given: BTreeMap<String, u32> = BTreeMap::new();
     // LAVA's units are one word: `virtual-us`.

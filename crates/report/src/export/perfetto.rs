@@ -27,7 +27,6 @@ use std::io::{self, Write};
 
 /// Perfetto's number for CLOCK_MONOTONIC (BuiltinClock).
 const MONOTONIC: u64 = 3;
-/// And for CLOCK_BOOTTIME.
 const BOOTTIME: u64 = 6;
 
 /// States are written as since this version, whichever wrote the recording.
@@ -125,7 +124,6 @@ fn losses(packets: &mut Packets<'_>, recorded: &Recorded, phase: Phase) -> io::R
     })
 }
 
-/// Time stamps are unsigned.
 fn instant(at: MonotonicNs) -> u64 {
     u64::try_from(at.0).unwrap_or(0)
 }

@@ -105,7 +105,6 @@ impl Breakdown {
         })
     }
 
-    /// The warnings about it.
     pub fn warnings(&self) -> &[Finding] {
         &self.findings
     }

@@ -13,7 +13,6 @@ use punctual_core::Nanos;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Drawings of a page.
 const DRAWINGS: usize = 64;
 /// Columns of a drawing; in each, the highest bin counts.
 const COLUMNS: usize = 130;
@@ -34,9 +33,7 @@ pub struct Multiples {
     plot: Area,
     x_ticks: Vec<Tick>,
     y_ticks: Vec<Tick>,
-    /// Required bounds and deadlines.
     limits: Vec<f64>,
-    /// What the counts are.
     per: String,
     /// Drawings that there is no room for.
     left_out: usize,

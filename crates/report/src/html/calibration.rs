@@ -10,7 +10,6 @@ use serde::Serialize;
 #[derive(Serialize)]
 pub struct Section {
     table: Option<Table>,
-    /// Why there is none.
     left_out: Option<String>,
 }
 

@@ -68,7 +68,6 @@ pub(super) struct Warning {
     severity: String,
     message: String,
     places: Vec<String>,
-    /// Places beyond those.
     more: usize,
     remedy: Option<String>,
 }
@@ -100,7 +99,6 @@ struct Mark {
     hue: usize,
 }
 
-/// The page.
 pub fn comparison(comparison: &Comparison) -> Result<String, HtmlError> {
     if !super::BUILT {
         return Err(HtmlError::LeftOut);

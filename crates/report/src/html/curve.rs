@@ -34,7 +34,6 @@ pub struct Curve {
 pub struct Run(pub i64, pub Vec<u64>);
 
 impl Curve {
-    /// All of a series.
     pub fn of(data: &SeriesData) -> Curve {
         let width = data.exact.resolution.ns();
         let exact = data.exact.occupied().map(|(low, count)| Bin { low: low.ns(), width, count });
@@ -63,7 +62,6 @@ impl Curve {
         Curve { resolution: self.resolution, body_width, bins, negative: self.negative }
     }
 
-    /// The bins for JavaScript.
     pub fn runs(&self) -> Vec<Run> {
         let mut runs = Vec::new();
         for bins in self.bins.chunk_by(|a, b| a.width == b.width) {

@@ -9,7 +9,6 @@ use std::io::Read;
 /// A text of the bundle.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Document {
-    /// What it is.
     pub title: String,
     /// It, or as much of it as there is room for.
     pub text: String,

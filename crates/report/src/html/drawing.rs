@@ -21,7 +21,6 @@ const TOP: f64 = 22.0;
 const RIGHT: f64 = 10.0;
 /// Columns of the drawing; in each, the highest bin counts.
 const COLUMNS: usize = 340;
-/// Entries of the legend.
 const NAMES: usize = 24;
 
 /// What the template draws.
@@ -31,9 +30,7 @@ pub struct Drawing {
     height: f64,
     plot: Area,
     paths: Vec<PathOf>,
-    /// Names in the legend.
     names: usize,
-    /// Names beyond its room.
     more: usize,
     x_ticks: Vec<Tick>,
     y_ticks: Vec<Tick>,
@@ -115,7 +112,6 @@ impl Axis {
         Axis { log: false, from: 0.0, to: (largest * 1.02).max(1.0) }
     }
 
-    /// Where it ends.
     pub(super) fn end(&self) -> f64 {
         self.to
     }

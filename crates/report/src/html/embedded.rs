@@ -213,7 +213,6 @@ fn deadlines(content: &Content<'_>) -> Vec<i64> {
     least(content.lines.iter().filter_map(deadline).collect())
 }
 
-/// Both.
 pub fn limits(content: &Content<'_>) -> Vec<i64> {
     least([bounds(content), deadlines(content)].concat())
 }

@@ -34,14 +34,12 @@ pub struct Environment {
     pub sections: Vec<Table>,
     /// Interrupts and steal time during each run, under the label of the bundle.
     pub interrupts: Vec<(String, Vec<Table>)>,
-    /// Bundles without environment.
     pub without: Vec<String>,
 }
 
 /// A fact: its path, and its value in each bundle.
 type Row = (Vec<String>, Vec<Option<Known>>);
 
-/// Of all bundles.
 pub fn environment(inputs: &[ReportInput<'_>], labels: &[String]) -> Environment {
     let known: Vec<(usize, &Value)> =
         inputs.iter().enumerate().filter_map(|(k, i)| Some((k, i.environment.as_ref()?))).collect();

@@ -11,7 +11,6 @@ use punctual_core::Nanos;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// Samples that are drawn.
 const SHOWN: usize = 6;
 /// Functions that a sample has more of.
 const MORE: usize = 10;

@@ -30,7 +30,6 @@ pub enum Known {
     Value(String),
     /// It could not be had.
     Unavailable(String),
-    /// Not requested.
     NotAsked,
 }
 

@@ -47,7 +47,6 @@ pub struct Group {
     pub together_corrected: Vec<i64>,
 }
 
-/// A series.
 pub struct Line<'a> {
     /// The place of its group.
     pub group: usize,
@@ -59,17 +58,12 @@ pub struct Line<'a> {
     pub style: Style,
     pub phase: &'a Phase,
     pub series: &'a Series,
-    /// Its figures.
     pub summary: &'a SeriesSummary,
-    /// All bins.
     pub curve: Curve,
-    /// Latency by percentile.
     pub percentiles: Vec<i64>,
     /// The same corrected for coordinated omission; empty where it does not differ.
     pub corrected: Vec<i64>,
-    /// Latency over time.
     pub timeline: Timeline,
-    /// Where that comes from.
     pub source: Source,
     /// Why samples over time are missing.
     pub trouble: Option<String>,
@@ -101,7 +95,6 @@ impl Line<'_> {
     }
 }
 
-/// Reads all series.
 pub fn gather<'a>(inputs: &'a [ReportInput<'a>]) -> Content<'a> {
     let identities: Vec<Identity> = inputs.iter().map(ReportInput::identity).collect();
     let labels: Vec<String> = distinct(&identities).iter().map(|name| text::name(name)).collect();

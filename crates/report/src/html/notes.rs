@@ -7,7 +7,6 @@ use super::text::name;
 use crate::tables::notes;
 use punctual_bundle::meta::MeasureMeta;
 
-/// Tables of measures.
 const TABLES: usize = 48;
 
 /// All tables in the order of reading; none without notes.

@@ -8,7 +8,6 @@ use punctual_core::{Clock, ClockNs, Nanos};
 /// Where a plot over time comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Source {
-    /// Every sample.
     Samples,
     /// The one-second windows; not every sample was kept.
     Windows,

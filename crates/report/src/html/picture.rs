@@ -71,10 +71,8 @@ pub struct Picture {
 #[derive(Clone, Debug, Serialize)]
 struct Arrow {
     at: i64,
-    /// Lanes, by number.
     from: usize,
     to: usize,
-    /// What it means.
     label_text: String,
 }
 
@@ -84,7 +82,6 @@ pub struct Material<'a> {
     pub lanes: &'a Lanes,
     /// Everything else in the window.
     pub marks: &'a [Mark<'a>],
-    /// What it is called.
     pub names: &'a Names,
     /// The names of the series that its samples belong to, by their number.
     pub series: &'a [String],
@@ -158,7 +155,6 @@ struct Build<'a> {
     lanes: Vec<Lane>,
     /// The lane in which a CPU shows who ran, and that in which a thread shows what it did.
     cpu_lanes: BTreeMap<u16, usize>,
-    /// The colours of threads.
     hues: HashMap<Tid, u8>,
     thread_lanes: BTreeMap<Tid, usize>,
     notes: Vec<String>,

@@ -19,12 +19,10 @@ pub struct Scale {
     /// Where the bulk of the samples ends: the highest p99.9, or the last percentile of shorter
     /// series.
     pub bulk: i64,
-    /// The largest latency.
     pub max: i64,
 }
 
 impl Scale {
-    /// Fit for these curves.
     pub fn of(content: &Content<'_>, curves: &[Curve]) -> Scale {
         let finest =
             curves.iter().map(|curve| curve.body_width.max(1)).reduce(common).unwrap_or(1_000);

@@ -12,9 +12,7 @@ use std::fmt::Write;
 /// What is drawn: the table, the column across, the column upwards.
 const DRAWN: [(&str, &str, &str); 3] =
     [("lists", "size", "pages"), ("lists", "pages", "touch"), ("lists", "list", "touch")];
-/// Drawings of a page.
 const DRAWINGS: usize = 24;
-/// Dots of one.
 const DOTS: usize = 4_096;
 
 const WIDTH: f64 = 420.0;
@@ -77,7 +75,6 @@ fn draw(who: &str, table: &Table, x: &str, y: &str) -> Option<Scatter> {
     of_points(title, &x, &y, &points, Line::None)
 }
 
-/// What an axis shows.
 pub(super) struct Side {
     pub(super) title: String,
     /// `ns`, `count`, `bytes`, or how it is written behind a number.

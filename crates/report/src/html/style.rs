@@ -16,7 +16,6 @@ pub const DASHES: [&str; 3] = ["", "7 3", "2 2"];
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Style {
     pub hue: usize,
-    /// The dash pattern.
     pub dash: usize,
     /// How strong it is drawn, in percent.
     pub strength: usize,

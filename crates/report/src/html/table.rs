@@ -20,7 +20,6 @@ pub struct Table {
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Column {
-    /// Its heading.
     pub title: String,
     /// What it means, where the heading is short.
     pub meaning: Option<String>,
@@ -31,7 +30,6 @@ pub struct Column {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Cell {
     pub text: String,
-    /// A second, smaller line.
     pub sub: Option<String>,
     /// Labels with a meaning of their own.
     pub badges: Vec<Badge>,
@@ -104,12 +102,10 @@ impl Cell {
     pub fn missing(text: impl Into<String>) -> Cell {
         Cell { text: text.into(), class: "missing", ..Cell::default() }
     }
-    /// With a second line.
     pub fn sub(mut self, sub: impl Into<String>) -> Cell {
         self.sub = Some(sub.into());
         self
     }
-    /// With a label.
     pub fn badge(mut self, text: impl Into<String>, class: &'static str) -> Cell {
         self.badges.push(Badge { text: text.into(), class });
         self

@@ -39,7 +39,6 @@ struct Section {
     gates: Option<Table>,
 }
 
-/// The page.
 pub fn tails(tails: &Tails) -> Result<String, HtmlError> {
     if !super::BUILT {
         return Err(HtmlError::LeftOut);

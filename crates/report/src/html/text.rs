@@ -5,7 +5,6 @@ use crate::format::plain;
 
 /// Names of tasks, series and files are cut at this many characters: the page has a bound.
 pub const NAME_LENGTH: usize = 120;
-/// The same for sentences.
 const SENTENCE_LENGTH: usize = 400;
 
 /// A text of several lines in which nothing hides: control characters and those that reorder or

@@ -17,7 +17,6 @@ use serde::Serialize;
 const STYLE: &str = include_str!("assets/report.css");
 /// Drawings of a history; those of figures that changed come first.
 const DRAWINGS: usize = 24;
-/// Histories of a page.
 const HISTORIES: usize = 100;
 /// Records that are named of those that were left out.
 const NAMED: usize = 20;

@@ -31,7 +31,6 @@ pub struct Warning {
     severity: String,
     /// What is the case, and where.
     sentences: Vec<Sentence>,
-    /// Sentences left out.
     more: usize,
     /// What to do about it; several where they differ.
     remedies: Vec<String>,
@@ -68,7 +67,6 @@ pub struct Warnings {
     pub grave: Vec<Warning>,
     /// What is good to know.
     pub light: Vec<Warning>,
-    /// Kinds left out.
     pub more: usize,
 }
 

@@ -11,7 +11,6 @@ pub enum Lane {
     Interrupts(u16),
     /// Interrupt vectors of a CPU.
     Vectors(u16),
-    /// Softirqs of a CPU.
     Softirqs(u16),
     /// Handlers of timers on a CPU.
     Timers(u16),

@@ -57,7 +57,6 @@ fn worse(all: &[TrendHistory]) -> Labelled<u64> {
     each.collect()
 }
 
-/// Times and counts.
 fn by_kind(
     all: &[TrendHistory],
     of: impl Fn(&TrendFigure) -> Option<f64>,

@@ -10,7 +10,6 @@ use std::collections::HashMap;
 /// What to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Advice {
-    /// One or two sentences.
     pub text: String,
     /// The rules of `punctual check` whose fix it is, the most specific first.
     pub rules: &'static [&'static str],
@@ -130,14 +129,12 @@ struct Rule {
 /// A rule that concerns a cause, with its result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Matching {
-    /// The rule's id.
     pub id: &'static str,
     /// Its message; `None` where it was not checked, or is unknown. Untrusted: to be escaped.
     pub message: Option<String>,
     /// The fix, as a command or boot parameter; only where something is wrong. Untrusted: to be
     /// escaped.
     pub fix: Option<String>,
-    /// Whether the rule passed.
     pub is_well: bool,
 }
 

@@ -24,7 +24,6 @@ pub struct Reason<'e> {
     pub part: &'e Part,
     /// How many parts there are.
     pub parts: u64,
-    /// Their time.
     pub time: Nanos,
 }
 
@@ -296,7 +295,6 @@ fn scheduling(prio: i16) -> String {
     }
 }
 
-/// Describes one explanation.
 struct Describer<'a> {
     names: &'a Names,
     events: &'a [Event],

@@ -12,7 +12,6 @@ pub const NO_BOUND: &str = "This search proves no bound: other loads, parameters
                             may show longer sections. Virtual time has one CPU, no caches and no \
                             hardware. Sections below 2,000 instructions are not listed.";
 
-/// How much was tried.
 pub fn extent(document: &HuntDocument) -> String {
     let of = |state| document.trials.iter().filter(|trial| trial.state == state).count() as u64;
     let longest = document.trials.iter().rev();
@@ -76,7 +75,6 @@ pub fn micros(document: &HuntDocument, instructions: u64) -> String {
     format::micros(Nanos(i64::try_from(ns).unwrap_or(i64::MAX)))
 }
 
-/// A kind of cause.
 pub fn kind(kind: &str) -> &'static str {
     match kind {
         "irqs-disabled" => "interrupts disabled",
@@ -131,7 +129,6 @@ pub fn failure(failure: &HuntFailure) -> String {
     )
 }
 
-/// A kind of failure.
 pub fn what(what: &str) -> &'static str {
     match what {
         "panic" => "kernel panic",

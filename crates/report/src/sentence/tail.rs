@@ -8,7 +8,6 @@ use punctual_bundle::tail::{
 };
 use punctual_core::Nanos;
 
-/// What needs no model.
 pub fn of_seen(seen: &Seen) -> Vec<String> {
     let Some(max) = seen.max.filter(|_| seen.count > 0) else {
         return vec!["There are no samples.".to_owned()];
@@ -116,7 +115,6 @@ fn share(cause: &CauseShare) -> String {
     format!("{}{who} {percent}, median {median} µs, at most {max} µs", plain(&cause.cause))
 }
 
-/// What a model adds.
 pub fn of_model(tail: &SeriesTail) -> Vec<String> {
     let model = &tail.model;
     if !model.accepted {

@@ -56,7 +56,6 @@ pub fn cost(document: &TuningDocument) -> Option<String> {
     ))
 }
 
-/// Three digits.
 fn significant(value: f64) -> String {
     let digits = (2.0 - value.abs().max(1e-9).log10().floor()).clamp(0.0, 9.0) as usize;
     format!("{value:.digits$}")
@@ -66,7 +65,6 @@ fn with_answer(document: &TuningDocument, answer: Answer) -> usize {
     document.settings.iter().filter(|setting| setting.answer == answer).count()
 }
 
-/// How it was found.
 pub fn extent(document: &TuningDocument) -> String {
     let mut text = format!(
         "{} of {}, {} in {}",
@@ -91,7 +89,6 @@ pub fn extent(document: &TuningDocument) -> String {
     text
 }
 
-/// What the answers mean.
 pub fn meaning(document: &TuningDocument) -> String {
     let spread = document.spread.map_or_else(String::new, |spread| {
         let between = format::percent(spread.exp() - 1.0);

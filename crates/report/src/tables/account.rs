@@ -6,7 +6,6 @@ use crate::format::{count, percent, span};
 use punctual_bundle::summary::{AccountBand, AccountSummary};
 use punctual_core::{Fact, MainPart};
 
-/// Names in a terminal.
 const NAME: usize = 28;
 /// Parts beside the dominant one that are named in a row.
 const NAMED: usize = 2;
@@ -110,7 +109,6 @@ fn shares(band: &AccountBand) -> Vec<(MainPart, f64)> {
     shares
 }
 
-/// What the figures lack.
 fn missing(name: &str, account: &AccountSummary) -> Option<String> {
     if account.unattributed == 0 {
         return None;

@@ -5,7 +5,6 @@ use crate::format::{count, percent, span};
 use punctual_bundle::calibration::{Calibration, ProgramTime, ProgramTimes, Shift};
 use punctual_core::{Fact, Nanos};
 
-/// Programs that are named.
 const NAMED: usize = 3;
 
 /// A row for each percentile; `None` where it was not measured.
@@ -57,7 +56,6 @@ fn row(shift: &Shift) -> Vec<Cell> {
     ]
 }
 
-/// How it was measured.
 fn how(of: &Calibration) -> String {
     format!(
         "{} switched on and off beside a thread on CPU {} ({}, period {}), before the run and \

@@ -12,7 +12,6 @@ pub enum Value {
     Name(String),
     /// A sentence, or words of our own.
     Text(String),
-    /// Something to be typed.
     Command(String),
     /// A time in ns, in the unit of the whole table.
     Time(f64),
@@ -40,7 +39,6 @@ pub enum Value {
 pub enum Tone {
     /// What to look at first.
     Strong,
-    /// What matters less.
     Faint,
     Good,
     Uncertain,

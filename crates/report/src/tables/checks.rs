@@ -13,7 +13,6 @@ pub struct Rule {
     /// What it belongs to: `kernel`, `scheduling`, …; rows of one group stand together.
     #[serde(default)]
     pub group: String,
-    /// Its stable name.
     pub id: String,
     title: String,
     verdict: String,
@@ -79,7 +78,6 @@ impl Rule {
         Vec::deserialize(document.get("rules")?).ok()
     }
 
-    /// The judgement.
     pub fn verdict(&self) -> Verdict {
         match self.verdict.as_str() {
             "ok" if !self.applies => Verdict::NotApplicable,
@@ -91,12 +89,10 @@ impl Rule {
         }
     }
 
-    /// What is the case.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Where that was seen.
     pub fn evidence(&self) -> Option<&str> {
         Some(self.evidence.as_str()).filter(|evidence| self.applies && !evidence.is_empty())
     }
@@ -106,7 +102,6 @@ impl Rule {
         Some(self.why.as_str()).filter(|why| self.verdict().is_open() && !why.is_empty())
     }
 
-    /// What to do.
     pub fn fix(&self) -> Option<&str> {
         self.fix.as_deref().filter(|fix| self.verdict().is_open() && !fix.is_empty())
     }

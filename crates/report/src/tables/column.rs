@@ -15,7 +15,6 @@ pub struct Column {
     pub meaning: Option<String>,
     /// Whether the terminal shows what it means too, below the table.
     pub explained: bool,
-    /// Whether it holds figures.
     pub numeric: bool,
     /// In a terminal, 0: always shown; of the others the highest is hidden first.
     pub dispensable: u8,

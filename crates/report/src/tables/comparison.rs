@@ -89,7 +89,6 @@ fn row(metric: &MetricComparison) -> Vec<Cell> {
     ]
 }
 
-/// Requirements on the differences.
 pub fn gates(comparison: &Comparison) -> Table {
     let columns = vec![
         Column::text("verdict", 0),

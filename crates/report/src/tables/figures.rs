@@ -5,7 +5,6 @@ use crate::format::{count, plain};
 use punctual_bundle::summary::{CorrectedSummary, SeriesSummary, Summary, VerdictWord};
 use std::collections::BTreeMap;
 
-/// Names in a terminal.
 const NAME: usize = 28;
 /// Series in a terminal; of more, those with the largest maxima.
 pub const SHOWN: usize = 32;

@@ -8,7 +8,6 @@ use punctual_core::Nanos;
 
 /// Causes in a terminal, beside the worst sample.
 const CAUSES: usize = 12;
-/// Changes in a terminal.
 const CHANGES: usize = 10;
 
 /// The worst sample (0), then causes, the longest first; `directory` stands in the commands that

@@ -7,7 +7,6 @@ use punctual_bundle::intervals::{
 };
 use punctual_bundle::summary::VerdictWord;
 
-/// Names in a terminal.
 const NAME: usize = 40;
 
 /// Pairs: the requested ones, scopes, points with those that follow.
@@ -101,7 +100,6 @@ fn oddities(scope: &ScopeSummary) -> impl Iterator<Item = (&String, u64, &'stati
     all.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| (&scope.name, n, what))
 }
 
-/// Calls of probed functions.
 pub fn functions(document: &PairsDocument) -> Table {
     let functions = &document.functions;
     let shown = percentile_keys(functions.iter().map(|function| &function.figures));

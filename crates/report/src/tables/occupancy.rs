@@ -10,12 +10,10 @@ use std::collections::BTreeMap;
 
 /// Names of tasks and interrupts in a terminal.
 const NAME: usize = 24;
-/// Processes in brief.
 const BUSIEST: usize = 5;
 /// Tasks that are named for each CPU.
 const NAMED: usize = 3;
 
-/// The recorded time.
 fn whole(document: &OccupancyDocument) -> i64 {
     document.covered.ended.saturating_sub(document.covered.began).max(1)
 }

@@ -5,7 +5,6 @@ use crate::format::count;
 use crate::published::{amount, because};
 use punctual_bundle::summary::{PublishedSummary, Reading, ResultSummary};
 
-/// Texts in a terminal.
 const TEXT: usize = 44;
 /// The heading of the last column; where it is hidden, the terminal has the reasons below.
 pub const REASON: &str = "reason";

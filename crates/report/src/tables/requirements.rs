@@ -4,7 +4,6 @@ use super::{Cell, Column, Face, Table, Tone, Value};
 use punctual_bundle::summary::{RequirementSummary, VerdictWord};
 use punctual_core::{Comparison, Requirement};
 
-/// Names in a terminal.
 const NAME: usize = 40;
 /// At most this many equal ones are listed in a group; the rest is counted.
 const LISTED: usize = 8;

@@ -5,7 +5,6 @@ use crate::format::{count, counted, micros, plain};
 use punctual_bundle::baseline::{TrendFigure, TrendHistory, TrendLevel, TrendRun};
 use punctual_core::Nanos;
 
-/// Which history it is.
 pub fn title(history: &TrendHistory) -> String {
     let parts = [&history.experiment, &history.machine, &history.kernel].map(|part| plain(part));
     let [experiment, machine, kernel] = parts;
@@ -115,7 +114,6 @@ pub fn value_words(value: f64, is_time: bool) -> String {
     }
 }
 
-/// A change in words.
 pub fn by_words(by: f64, is_time: bool) -> String {
     if is_time { format!("×{by:.2}") } else { format!("{by:+.0}") }
 }

@@ -48,7 +48,6 @@ fn line(out: &mut Page, word: &str, tone: Tone, text: &str) {
     out.paragraph(&word, &" ".repeat(LEFT), tone, text);
 }
 
-/// The answer alone.
 pub fn answer(summary: &Summary, options: &ShowOptions) -> String {
     let options = &options.in_time(Timebase::of(summary.target.as_ref()));
     let mut out = Page::new(options);

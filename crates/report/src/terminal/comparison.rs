@@ -13,7 +13,6 @@ const NAME_WIDTH: usize = 60;
 /// Columns of the words before the answer, as for a run.
 const LEFT: usize = 12;
 
-/// The whole comparison.
 pub fn comparison(comparison: &Comparison, options: &ShowOptions) -> String {
     let options = &options.in_time(comparison.timebase());
     let mut out = Page::new(options);

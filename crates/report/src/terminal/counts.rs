@@ -108,7 +108,6 @@ fn times(counts: &Counts) -> String {
 /// A count of an interval.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LiveCount {
-    /// What was counted.
     pub name: String,
     /// How many a second; of a time, ns a second. `None` where its counter could not be read.
     pub per_second: Option<f64>,

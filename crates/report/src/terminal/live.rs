@@ -9,15 +9,11 @@ use punctual_core::Nanos;
 pub struct LiveFigures {
     /// The index of the series in its phase.
     pub index: usize,
-    /// The thread.
     pub tid: i32,
-    /// Samples so far.
     pub samples: u64,
     /// The smallest latency; `None` before the first sample, as the others.
     pub min: Option<Nanos>,
-    /// The largest.
     pub max: Option<Nanos>,
-    /// The latest.
     pub current: Option<Nanos>,
     /// The mean in ns.
     pub mean: Option<f64>,

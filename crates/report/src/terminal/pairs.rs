@@ -13,7 +13,6 @@ use punctual_core::Nanos;
 const NAME_WIDTH: usize = 40;
 /// Pairs and functions that are shown; the rest is counted.
 const ROWS: usize = 40;
-/// Shapes that are drawn.
 const SHAPES: usize = 20;
 /// Of what ran in one of the worst, this many are named.
 const RAN: usize = 5;

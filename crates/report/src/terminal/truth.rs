@@ -7,7 +7,6 @@ use crate::format;
 use crate::tables::{Cell, Column, Table};
 use punctual_bundle::truth::{TruthDocument, TruthScore, TruthSystem};
 
-/// The whole page.
 pub fn truth(document: &TruthDocument, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
     for system in &document.systems {

@@ -18,7 +18,6 @@ pub enum RunState {
     Silent(Option<Nanos>),
     /// It has no ending, and nobody writes it any more.
     Killed,
-    /// It has ended.
     Ended(Outcome),
 }
 

@@ -8,7 +8,6 @@ use crate::sentence::explain::most;
 use crate::tables::{Cell, Column, Table};
 use punctual_analyze::{Explained, Explanations};
 
-/// Series listed.
 const LISTED: usize = 16;
 /// Names are cut at this many columns.
 const NAME: usize = 40;

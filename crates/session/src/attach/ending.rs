@@ -12,9 +12,7 @@ use punctual_analyze::PhaseView;
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{CommandEnd, Outcome, PhaseMeta};
 
-/// The result.
 pub struct Finished {
-    /// The figures.
     pub summary: Summary,
     /// What each thread's cycles are, in lines.
     pub described: Vec<String>,

@@ -11,7 +11,6 @@ use punctual_report::openmetrics::{Exposition, Label};
 /// Name, help, and the number of a thread, where it has one.
 type Counter = (&'static str, &'static str, fn(&Thread) -> Option<u64>);
 
-/// All figures so far.
 pub fn text(program: &str, cycles: &Cycles, verdict: Option<&Verdict>) -> String {
     let threads: Vec<&Thread> =
         cycles.threads().filter(|thread| thread.label().is_some()).collect();

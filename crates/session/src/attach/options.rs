@@ -10,7 +10,6 @@ use punctual_sys::clock;
 pub struct Options {
     /// Of the cycles, in the phase [`PHASE`].
     pub cycles: CycleOptions,
-    /// How long.
     pub duration: Option<Nanos>,
     /// Whether the worst are explained.
     pub explain: bool,

@@ -5,11 +5,9 @@ use punctual_core::{CpuSet, Nanos};
 
 /// A watcher: of an attached program, which is [`Attached`], or of CPUs, which are [`Disturbed`].
 pub trait Watcher<State> {
-    /// Whether anything is shown.
     fn watches(&self) -> bool {
         true
     }
-    /// Shows the current state.
     fn refresh(&mut self, state: &State);
     /// Nothing is measured any more.
     fn end(&mut self) {}
@@ -17,13 +15,11 @@ pub trait Watcher<State> {
 
 /// The state at a refresh.
 pub struct Attached {
-    /// The program.
     pub name: String,
     /// Since it was attached to.
     pub elapsed: Nanos,
     /// How long it will take; `None`: until interrupted or the program ends.
     pub planned: Option<Nanos>,
-    /// The threads with cycles.
     pub threads: Vec<ThreadRow>,
     /// Threads whose cycles are not known yet, or that have none.
     pub others: usize,
@@ -33,25 +29,18 @@ pub struct Attached {
 
 /// The state of CPUs at a refresh.
 pub struct Disturbed {
-    /// The CPUs.
     pub chosen: CpuSet,
-    /// Since the start.
     pub elapsed: Nanos,
     /// How long it will take; `None`: until interrupted.
     pub planned: Option<Nanos>,
-    /// Each CPU.
     pub cpus: Vec<CpuRow>,
 }
 
-/// A CPU so far.
 pub struct CpuRow {
-    /// Its number.
     pub cpu: usize,
-    /// Entries into the kernel.
     pub entries: u64,
     /// The same a second, since the refresh before.
     pub a_second: f64,
-    /// The longest interruption.
     pub longest: Option<Nanos>,
     /// The share of the time that its tasks were interrupted.
     pub interrupted: f64,
@@ -61,8 +50,6 @@ pub struct CpuRow {
 
 /// Entries of one kind and originator.
 pub struct TopEntry {
-    /// What was served.
     pub what: String,
-    /// Who caused them.
     pub originator: String,
 }

@@ -62,7 +62,6 @@ pub fn hidden(phase: &str, switches: u64) -> Option<Finding> {
     (switches > 0).then(|| Finding::new("idle-events-hidden", Severity::Note, phase, message))
 }
 
-/// What was not seen.
 pub fn not_seen(phase: &str, lost: u64, unseen: u64, left_out: u64) -> Vec<Finding> {
     let mut findings = Vec::new();
     if lost > 0 {

@@ -9,7 +9,6 @@ use punctual_report::format;
 use std::collections::BTreeMap;
 
 const RV: &str = "/sys/kernel/tracing/rv";
-/// Errors are rare.
 const BUFFER: usize = 64 << 10;
 /// Threads and monitors whose errors are counted.
 const COUNTED: usize = 4096;
@@ -57,7 +56,6 @@ impl Monitors {
         monitors
     }
 
-    /// Takes what came since.
     pub fn drain(&mut self) {
         let Some(recorder) = &mut self.recorder else { return };
         let (formats, errors) = (&self.formats, &mut self.errors);

@@ -15,13 +15,11 @@ pub struct CycleOptions {
     pub backend: Backend,
     /// Only threads of this name.
     pub thread: Option<String>,
-    /// What releases a cycle.
     pub kind: Option<CycleKind>,
     /// Response times above this are counted.
     pub deadline: Option<Nanos>,
     /// A response time above this ends it.
     pub stop_above: Option<Nanos>,
-    /// What must hold.
     pub requirements: Vec<SeriesRequirement>,
     /// What else the bundle keeps beside each thread.
     pub details: BTreeMap<String, String>,

@@ -35,7 +35,6 @@ impl Practice {
         }
     }
 
-    /// Takes a cycle in.
     pub fn add(&mut self, measured: &Measured) {
         self.seen.add(measured);
     }

@@ -15,7 +15,6 @@ enum Who {
     Cause(MainPart),
 }
 
-/// Time and cycles.
 type Sums = BTreeMap<Who, (Nanos, u64)>;
 
 /// The sums of each second.

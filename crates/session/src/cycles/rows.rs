@@ -2,17 +2,14 @@
 
 use punctual_core::Nanos;
 
-/// A thread with cycles.
 pub struct ThreadRow {
     /// What its series begin with.
     pub name: String,
     /// What releases its cycles, in a word.
     pub kind: &'static str,
-    /// How many.
     pub cycles: u64,
     /// The response time of the last one.
     pub last: Option<Nanos>,
-    /// The longest response time.
     pub worst: Option<Nanos>,
     /// Releases without a cycle of their own.
     pub skipped: u64,
@@ -29,6 +26,5 @@ pub struct TopCulprit {
     pub is_task: bool,
     /// The time that cycles waited for it.
     pub time: Nanos,
-    /// How many cycles did.
     pub cycles: u64,
 }

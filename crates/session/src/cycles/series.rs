@@ -35,7 +35,6 @@ fn interval(
 
 /// Where the series of a program go.
 pub struct SeriesPlace<'a> {
-    /// The bundle.
     pub writer: &'a BundleWriter,
     /// The number of the phase in it.
     pub phase: usize,
@@ -50,7 +49,6 @@ pub struct SeriesPlace<'a> {
 /// A series that is being measured.
 pub struct CycleSeries {
     kind: SeriesKind,
-    /// It and its statistics.
     pub kept: KeptSeries,
     /// Releases so far, those without a cycle among them.
     releases: u64,
@@ -97,7 +95,6 @@ impl CycleSeries {
         Some(sample)
     }
 
-    /// Saves what there is.
     pub fn checkpoint(&mut self) {
         self.kept.checkpoint();
         self.kept.save_account();
@@ -123,7 +120,6 @@ impl CycleSeries {
         self.kept.view()
     }
 
-    /// Which.
     pub fn kind(&self) -> SeriesKind {
         self.kind
     }

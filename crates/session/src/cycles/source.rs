@@ -20,7 +20,6 @@ use std::collections::BTreeSet;
 
 /// What is known of a thread beside its cycles.
 pub struct ThreadFacts {
-    /// Its scheduling, in words.
     pub scheduling: String,
     /// Whether that is a real-time policy.
     pub real_time: bool,
@@ -37,9 +36,7 @@ pub struct CycleRecorder {
 
 enum Source {
     Bpf(Box<Attacher>),
-    /// Recorded meanwhile.
     Tracefs(Box<Traced>, EventCycles),
-    /// Recorded before.
     Recording(EventCycles),
 }
 
@@ -103,7 +100,6 @@ impl CycleRecorder {
         }
     }
 
-    /// Watches one thread.
     pub fn watch_thread(&self, tid: u32) -> Result<(), StartError> {
         match &self.source {
             Source::Bpf(bpf) => bpf.watch_thread(tid),
@@ -268,7 +264,6 @@ impl CycleRecorder {
         }
     }
 
-    /// What measuring costs.
     pub fn cost(&mut self) -> Fact<AttachCost> {
         match &mut self.source {
             Source::Bpf(bpf) => bpf.cost(),

@@ -11,24 +11,19 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-/// The request.
 pub enum Target {
     /// All threads of these processes.
     Processes(Vec<u32>),
     /// These threads, of these processes.
     Threads(Vec<u32>, Vec<u32>),
-    /// A command.
     Command {
-        /// Where it is.
         program: PathBuf,
-        /// It with its arguments.
         line: Vec<String>,
         /// As whom it runs; as we do where that is nobody.
         user: Option<User>,
     },
 }
 
-/// What is measured now.
 pub struct Started {
     processes: Vec<u32>,
     command: Option<Command>,
@@ -122,7 +117,6 @@ impl Target {
 }
 
 impl Started {
-    /// Those that it is.
     pub fn processes(&self) -> &[u32] {
         &self.processes
     }

@@ -36,7 +36,6 @@ const LONG: Nanos = Nanos::SECOND;
 const FEW: usize = 2 * LEAST;
 /// Settings are read anew at every so many checkpoints: threads may change them after they began.
 const REREAD: u64 = 10;
-/// Culprits that are distinguished.
 const CULPRITS: usize = 256;
 /// From here on the name of a task is looked up that no event shows.
 const NAMED: Nanos = Nanos::from_micros(100);
@@ -66,7 +65,6 @@ pub struct Thread {
     checkpoints: u64,
     last: Option<Nanos>,
     holders: Holders,
-    /// Its longest ones.
     pub(super) worst_cycles: WorstCycles,
     typical: TypicalCycles,
     /// Its place among the series that the flight recorder watches.
@@ -76,11 +74,15 @@ pub struct Thread {
 
 enum State {
     /// Which wait its cycles begin with is not known yet.
-    Learning { waits: Vec<Cycle>, looked_at: usize },
-    /// It has cycles.
+    Learning {
+        waits: Vec<Cycle>,
+        looked_at: usize,
+    },
     Cyclic(Box<Cyclic>),
-    /// It has none.
-    Other { seen: Vec<Candidate>, waits: usize },
+    Other {
+        seen: Vec<Candidate>,
+        waits: usize,
+    },
     /// It has cycles, and not the name that is asked for.
     Unwanted,
 }
@@ -347,7 +349,6 @@ impl Thread {
         Some((format!("{}/{name}", self.phase), longest))
     }
 
-    /// Saves what there is.
     pub fn checkpoint(&mut self, calls: &CallNames) {
         if let State::Cyclic(cyclic) = &mut self.state {
             cyclic.series.iter_mut().for_each(CycleSeries::checkpoint);
@@ -551,12 +552,10 @@ impl Thread {
         self.all_series().iter().find(|series| series.kind() == kind)
     }
 
-    /// Its thread id.
     pub fn tid(&self) -> u32 {
         self.tid
     }
 
-    /// Cycles that were measured.
     pub fn cycles(&self) -> u64 {
         self.cycles
     }

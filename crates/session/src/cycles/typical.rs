@@ -17,7 +17,6 @@ pub struct TypicalCycles {
 }
 
 impl TypicalCycles {
-    /// Takes a cycle in.
     pub fn add(&mut self, cycle: &Cycle) {
         if self.longest.is_none_or(|longest| cycle.response_time() > longest.response_time()) {
             self.longest = Some(*cycle);
@@ -38,7 +37,6 @@ impl TypicalCycles {
         self.some.push(*cycle);
     }
 
-    /// The median of some.
     pub fn typical(&self) -> Option<Cycle> {
         let mut some = self.some.clone();
         some.sort_by_key(Cycle::response_time);

@@ -11,7 +11,6 @@ use punctual_sys::clock;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Cycles that are kept.
 const CYCLES: usize = 10;
 /// Instants that wait for the end of their cycle.
 const PENDING: usize = 1_024;
@@ -60,7 +59,6 @@ impl WorstCycles {
         }
     }
 
-    /// Takes a cycle in.
     pub fn add(&mut self, cycle: &Cycle) {
         let (mut moments, time) = (Vec::new(), own_time(cycle));
         self.pending.retain(|moment| {
@@ -80,7 +78,6 @@ impl WorstCycles {
         self.worst.truncate(CYCLES);
     }
 
-    /// The longest first.
     pub fn cycles(&self) -> impl Iterator<Item = &Cycle> {
         self.worst.iter().map(|worst| &worst.cycle)
     }

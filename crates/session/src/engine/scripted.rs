@@ -14,7 +14,6 @@ use std::path::Path;
 
 /// The distance of two rounds.
 pub const TICK: Nanos = Nanos::from_millis(100);
-/// Samples of each round.
 pub const SAMPLES: u64 = 100;
 
 /// A clock at which only pauses pass.
@@ -41,9 +40,7 @@ impl EngineClock for SimulatedClock {
 pub enum Happens {
     /// The source has no more.
     Ends,
-    /// This ends everything.
     Outcome(Outcome),
-    /// It fails.
     Fails,
     /// Nothing can be written from here on: the directory is gone.
     Unwritable,
@@ -167,7 +164,6 @@ impl Source for Scripted<'_> {
     }
 }
 
-/// What the script measures.
 pub fn meta() -> SeriesMeta {
     SeriesMeta {
         name: "loop".to_owned(),

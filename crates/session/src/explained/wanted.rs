@@ -11,7 +11,6 @@ pub struct Wanted {
     pub pairs: Vec<String>,
     /// At most so many of each series; `None`: as many as there are.
     pub worst: Option<usize>,
-    /// From this latency on.
     pub min_latency: Nanos,
 }
 

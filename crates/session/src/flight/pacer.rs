@@ -25,7 +25,6 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// Counts as a poll.
     pub fn new(buffer_progress: BufferProgress) -> Pacer {
         let laps = buffer_progress.laps().collect();
         Pacer { buffer_progress, polled_at: Instant::now(), laps }

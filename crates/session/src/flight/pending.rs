@@ -4,9 +4,7 @@ use punctual_bundle::windows::{SeriesWindows, WindowHead};
 use punctual_core::event::{TaskName, Tid};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A window in memory.
 pub struct Window {
-    /// What it is of.
     pub head: WindowHead,
     /// The records of each lane.
     pub records: Vec<Vec<u8>>,
@@ -22,9 +20,7 @@ pub struct PendingWindows {
     changed: bool,
     /// The threads of each window that is kept.
     tids: BTreeMap<u64, BTreeSet<Tid>>,
-    /// Names of threads.
     pub tasks: BTreeMap<Tid, TaskName>,
-    /// Counts by series.
     pub series: Vec<SeriesWindows>,
     /// Kernel stacks, and addresses that want names.
     pub stacks: Vec<Vec<u64>>,
@@ -42,7 +38,6 @@ pub struct PendingWrites {
 }
 
 impl PendingWindows {
-    /// Adds a window.
     pub fn put(&mut self, number: u64, window: Window) {
         self.tids.insert(number, window.tids.clone());
         self.fresh.insert(number, window);
@@ -58,7 +53,6 @@ impl PendingWindows {
         self.changed = true;
     }
 
-    /// The counts are others.
     pub fn count(&mut self, series: Vec<SeriesWindows>) {
         if self.series != series {
             self.series = series;

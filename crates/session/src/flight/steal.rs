@@ -22,7 +22,6 @@ struct Reading {
 }
 
 impl StealClock {
-    /// Reads them.
     pub fn new() -> StealClock {
         let files = Root::system();
         let before = Reading::take(&files);

@@ -24,7 +24,6 @@ const AFTERWARDS: Duration = Duration::from_millis(10);
 pub enum WatchCommand {
     /// Poll these series, and no others.
     Watch(Vec<Watched>),
-    /// This one too.
     WatchAlso(Box<Watched>),
     /// The worst samples of a watched series that is only counted.
     WorstSamples(usize, Vec<Sample>),
@@ -32,7 +31,6 @@ pub enum WatchCommand {
     Poll,
     /// Poll once more, acknowledge, and stop polling.
     Settle(SyncSender<()>),
-    /// End.
     Stop,
 }
 
@@ -53,7 +51,6 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Nothing watched yet.
     pub fn new(recorder: Recorder, rule: KeptRule, pending: Arc<Mutex<PendingWindows>>) -> Watch {
         let cpus = recorder.recorded().cpus;
         let pacer = recorder.buffer_progress().map(Pacer::new);

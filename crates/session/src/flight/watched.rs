@@ -17,11 +17,8 @@ pub enum Whose {
 
 /// A series whose samples are polled.
 pub struct Watched {
-    /// Its phase.
     pub phase: String,
-    /// Its name.
     pub series: String,
-    /// Whose samples they are.
     pub whose: Whose,
     /// The clock of its samples.
     pub clock: Clock,

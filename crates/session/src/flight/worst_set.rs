@@ -17,7 +17,6 @@ pub struct WorstSet {
 pub struct KeptWindow {
     /// The latency of the sample.
     pub latency: Nanos,
-    /// The window's number.
     pub number: u64,
     /// How much room it takes.
     pub bytes: u64,
@@ -26,7 +25,6 @@ pub struct KeptWindow {
 }
 
 impl WorstSet {
-    /// Nothing kept yet.
     pub fn new(most: u32, above: Option<Nanos>, phase: &str, series: &str) -> WorstSet {
         let counts = SeriesWindows {
             phase: phase.to_owned(),

@@ -16,20 +16,17 @@ pub enum Kind {
     PreemptionDisabled,
 }
 
-/// A cause of latency.
 pub type Key = (Kind, String);
 
 /// What a trial showed: the longest of each cause, in instructions.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Shown {
-    /// By cause.
     pub lengths: BTreeMap<Key, u64>,
     /// It did not end well, for this reason.
     pub failure: Option<String>,
 }
 
 impl Shown {
-    /// The longest of all.
     pub fn longest(&self) -> u64 {
         self.lengths.values().copied().max().unwrap_or(0)
     }

@@ -16,7 +16,6 @@ use punctual_bundle::summary::{Proof, ProofOutcome};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Causes that are listed.
 const CAUSES: usize = 30;
 /// A trial met a cause that is at least so long a part of the longest.
 const MET: u64 = 10;

@@ -23,7 +23,6 @@ use std::time::{Duration, Instant};
 
 /// What is searched, in the search's directory.
 pub const SPEC: &str = "hunt.toml";
-/// What was found.
 pub const DOCUMENT: &str = "hunt.json";
 const TRIALS: &str = "trials";
 const FOUND: &str = "found";
@@ -37,7 +36,6 @@ const STEPS: usize = 2;
 
 /// What became of a search.
 pub struct Ended {
-    /// What it found.
     pub document: HuntDocument,
     /// Whether the user ended it.
     pub interrupted: bool,

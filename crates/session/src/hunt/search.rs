@@ -13,7 +13,6 @@ use super::spec::Strategy;
 use super::sweep::Sweep;
 use std::collections::{HashMap, HashSet};
 
-/// Trials of a batch.
 pub const BATCH: usize = 8;
 /// Of a batch of which much is known, those that go on with the survey.
 const SURVEYED: usize = 3;
@@ -35,7 +34,6 @@ const SHOWED: u64 = 10;
 /// Attempts to draw an input that is not known yet.
 const ATTEMPTS: usize = 32;
 
-/// Runs trials.
 pub trait Trials {
     /// Why it cannot go on.
     type Error;
@@ -58,7 +56,6 @@ pub enum Stage {
     Sweep,
     /// A change of what showed most.
     Local,
-    /// Drawn evenly.
     Random,
     /// Whether less shows it, too.
     Minimise,
@@ -67,15 +64,11 @@ pub enum Stage {
 /// A trial with its results.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tried {
-    /// What was tried.
     pub input: Input,
-    /// Why.
     pub stage: Stage,
-    /// What it showed.
     pub shown: Shown,
 }
 
-/// A search.
 pub struct Search<'a> {
     space: &'a Space,
     random: Random,
@@ -84,9 +77,7 @@ pub struct Search<'a> {
     /// Loads of the survey so far.
     surveyed: usize,
     sweep: Sweep,
-    /// All trials in order.
     pub tried: Vec<Tried>,
-    /// What they showed.
     pub archive: Archive,
     known: HashMap<Input, usize>,
     promoted: HashSet<usize>,

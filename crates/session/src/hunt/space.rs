@@ -3,9 +3,7 @@
 
 use super::random::Random;
 
-/// Loads of one input.
 pub const MAX_LOADS: usize = 3;
-/// Instances of a stressor.
 pub const INSTANCES: [u32; 4] = [1, 2, 4, 8];
 /// How long a load runs before it is killed and begins again, in ms; 0: as long as the trial. What
 /// a process does when it ends is seen only so.
@@ -45,7 +43,6 @@ pub struct Part {
     pub load: usize,
     /// The place of its parameter.
     pub parameter: usize,
-    /// Its instances.
     pub instances: u32,
     /// How much later it starts, in µs: its phase against the timer.
     pub delay_us: u32,

@@ -63,9 +63,7 @@ pub struct Spec {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OwnLoad {
-    /// Its name.
     pub name: String,
-    /// Its command.
     pub command: String,
     /// Words behind it that make it work differently; without them it is tried, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -106,7 +104,6 @@ const fn one() -> u32 {
 }
 
 impl Spec {
-    /// A kernel, nothing else.
     pub fn of_kernel(kernel: &str) -> Spec {
         Spec {
             kernel: kernel.to_owned(),
@@ -145,7 +142,6 @@ impl Spec {
         Ok(spec)
     }
 
-    /// As a hunt file.
     pub fn text(&self) -> Result<String, Failure> {
         toml::to_string(self).map_err(Failure::failed)
     }

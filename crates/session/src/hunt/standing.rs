@@ -22,13 +22,11 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// At the beginning.
     pub fn new(began: Instant, budget: Duration, most: Option<usize>) -> Standing {
         let until = began + budget;
         Standing { began, until, most, tried: 0, failed: 0, causes: 0, longest: None }
     }
 
-    /// After a batch.
     pub fn take(&mut self, search: &Search) {
         let ranked = search.archive.ranked();
         self.tried = search.tried.len();

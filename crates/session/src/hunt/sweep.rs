@@ -17,7 +17,6 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// From its beginning.
     pub fn of(space: &Space) -> Sweep {
         let loads = space.loads.iter().enumerate();
         let parameters =

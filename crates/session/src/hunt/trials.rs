@@ -49,7 +49,6 @@ pub struct Runner<'a> {
     pub interrupted: bool,
     /// Trials that were run by this process.
     pub started: usize,
-    /// How long that took.
     ran: Duration,
     /// The virtual time of an instruction, in ns.
     pub ns_per_instruction: u32,

@@ -24,7 +24,6 @@ const LOG_TAIL_BYTES: usize = 600;
 /// The result of a run.
 #[derive(Clone, Debug)]
 pub enum Done {
-    /// Its bundle is there.
     Whole(Stamp),
     /// There is no whole bundle, for this reason.
     Failed {
@@ -32,7 +31,6 @@ pub enum Done {
         why: String,
         /// The exit code, where there is one.
         exit_code: Option<i32>,
-        /// By this machine's clock.
         took: Nanos,
     },
     /// It has not been run.
@@ -41,9 +39,7 @@ pub enum Done {
 
 /// The result of every run, in their order, and whether the lab was interrupted.
 pub struct Ran {
-    /// One for each job.
     pub done: Vec<Done>,
-    /// Ended early.
     pub interrupted: bool,
 }
 
@@ -58,7 +54,6 @@ pub struct How<'a> {
     pub options: &'a [String],
 }
 
-/// A run going on.
 pub struct Attempt {
     child: Child,
     began: Instant,
@@ -67,7 +62,6 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Starts it.
     pub fn start(
         directory: &Directory,
         name: &RunName,

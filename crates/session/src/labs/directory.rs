@@ -126,7 +126,6 @@ impl Directory {
         line.parse().map_err(Failure::refused)
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

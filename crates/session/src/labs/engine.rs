@@ -21,7 +21,6 @@ pub enum Engine {
 pub struct Host {
     /// As `run --target` takes it.
     pub target: String,
-    /// The same, read.
     pub plan: SshPlan,
 }
 

@@ -39,7 +39,6 @@ impl Hosts {
         self.hosts.is_empty()
     }
 
-    /// How many answer.
     pub fn count(&self) -> usize {
         self.gone.iter().filter(|gone| !**gone).count()
     }

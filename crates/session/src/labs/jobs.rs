@@ -22,9 +22,7 @@ const SLOWER: i64 = 2;
 
 /// A lab with everything decided.
 pub struct Planned {
-    /// The file.
     pub lab: Lab,
-    /// Its cells.
     pub cells: Vec<PlannedCell>,
     /// The seeds; `None` stands for the experiment's own.
     pub seeds: Vec<Option<u64>>,
@@ -46,7 +44,6 @@ pub struct Planned {
 
 /// A cell with what is known before it runs.
 pub struct PlannedCell {
-    /// The cell.
     pub cell: Cell,
     /// What it needs for itself.
     pub lane: Lane,

@@ -12,7 +12,6 @@ pub enum Lane {
     Virtual,
     /// Another machine, by its name: nothing else there.
     Remote(String),
-    /// This machine, alone.
     Machine,
 }
 

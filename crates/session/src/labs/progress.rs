@@ -9,7 +9,6 @@ use std::time::Duration;
 /// What these runs are a part of, as it is now: it stands before how far they are.
 pub type Whole<'a> = &'a dyn Fn() -> String;
 
-/// Shows it.
 pub struct Progress<'a> {
     messages: &'a dyn Messages,
     whole: Option<Whole<'a>>,
@@ -36,7 +35,6 @@ impl<'a> Progress<'a> {
         progress
     }
 
-    /// A run is over.
     pub fn over(&mut self, name: &str, took: Duration, failure: Option<&str>, left: Option<Nanos>) {
         self.over += 1;
         self.failed += usize::from(failure.is_some());

@@ -37,7 +37,6 @@ pub struct Overrides {
     pub elsewhere: bool,
 }
 
-/// Reads a lab file.
 pub fn load(path: &Path) -> Result<Lab, Failure> {
     let bytes = read(path)
         .map_err(|why| Failure::refused(format!("cannot read {}: {why}", shown(path))))?;

@@ -6,7 +6,6 @@ use std::str::FromStr;
 /// The run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunName {
-    /// The cell's directory.
     pub cell: String,
     /// The seed; none: the experiment's own.
     pub seed: Option<u64>,
@@ -26,7 +25,6 @@ impl RunName {
         format!("cells/{self}")
     }
 
-    /// The bundle's own name.
     pub fn leaf(&self) -> String {
         let seed = self.seed.map_or(String::new(), |seed| format!("s{seed}-"));
         format!("{seed}r{}", self.number)

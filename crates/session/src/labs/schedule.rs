@@ -16,7 +16,6 @@ use punctual_sys::attributes::affinity;
 use std::process::ExitStatus;
 use std::time::Instant;
 
-/// A run going on.
 struct Running {
     job: usize,
     attempt: Attempt,

@@ -269,7 +269,6 @@ impl Cluster<'_> {
     }
 }
 
-/// A line of squeue.
 struct Task {
     state: String,
     /// The node, or why it waits.

@@ -34,7 +34,6 @@ impl Times {
         Some((*middle, ratios.len()))
     }
 
-    /// Adds a run.
     pub fn add(&mut self, kind: String, estimated: Nanos, took: Nanos) {
         let runs = self.runs.entry(kind).or_default();
         runs.push([estimated.ns(), took.ns()]);

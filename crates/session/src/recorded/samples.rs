@@ -23,7 +23,6 @@ pub fn sources<'b>(
 }
 
 struct Samples<'b> {
-    /// Until it was read.
     series: Option<&'b Series>,
     number: u32,
     from: MonotonicNs,

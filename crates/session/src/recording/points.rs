@@ -49,7 +49,6 @@ impl Points {
         }
     }
 
-    /// Takes what came since.
     pub fn take(&mut self, sink: &mut Sink) {
         let Points { collector, numbers, bytes, fill } = self;
         let poll = collector.poll(&mut |source, events| take(numbers, bytes, sink, source, events));

@@ -8,7 +8,6 @@ use punctual_core::CpuSet;
 use punctual_core::event::{CallCounts, Names, Source};
 use punctual_record::probe::{self, Probes};
 
-/// Probes in force.
 pub struct Probing {
     probes: Probes,
     /// The number of the first of their sources; the others follow, in the order of the CPUs.
@@ -41,7 +40,6 @@ impl Probing {
         names.probe_costs = wanted.costs.clone();
     }
 
-    /// Takes what has come.
     pub fn take(&mut self, sink: &mut Sink) {
         describe(sink, self.first, self.probes.sources());
         let (first, cpus) = (self.first, &self.cpus);

@@ -8,9 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 pub struct Progress {
     /// Kernel events and test points so far.
     pub events: AtomicU64,
-    /// Lost so far.
     pub lost: AtomicU64,
-    /// Bytes in the bundle.
     pub bytes: AtomicU64,
     /// Whether recording has ended of itself: its bound is reached, the disk is full, something
     /// failed.

@@ -23,9 +23,13 @@ pub struct Sink {
 
 enum Cause {
     /// The bound on its size; all that happened until this instant is there.
-    Bound { until: MonotonicNs },
-    /// A failed write.
-    Trouble { why: BundleError, at: MonotonicNs },
+    Bound {
+        until: MonotonicNs,
+    },
+    Trouble {
+        why: BundleError,
+        at: MonotonicNs,
+    },
 }
 
 impl Sink {

@@ -52,13 +52,10 @@ pub const BUFFER: usize = 8 << 20;
 /// Functions to time.
 #[derive(Clone, Debug)]
 pub struct WantedProbes {
-    /// The functions.
     pub functions: Vec<Function>,
-    /// The source lines.
     pub lines: Vec<Line>,
     /// Whose calls, and what to keep of them.
     pub request: ProbeRequest,
-    /// What probes cost here.
     pub costs: Vec<ProbeCost>,
 }
 
@@ -125,14 +122,12 @@ fn alone(record: &RecordPlan) -> Vec<NamedTracepoint> {
 /// Kernel events.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Events {
-    /// Groups of them.
     pub groups: Vec<Group>,
     /// Tracepoints by name, which no group records.
     pub tracepoints: Vec<NamedTracepoint>,
 }
 
 impl Events {
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty() && self.tracepoints.is_empty()
     }

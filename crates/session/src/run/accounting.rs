@@ -31,7 +31,6 @@ pub struct Accounting {
     overdue: Vec<Overdue>,
 }
 
-/// What is divided.
 pub struct Accounted {
     /// All CPUs of the timers.
     pub cpus: CpuSet,
@@ -60,7 +59,6 @@ pub fn accounted(plan: &Plan) -> Option<Accounted> {
 pub enum State {
     /// This system cannot, for this reason.
     Unavailable(String),
-    /// It goes on.
     On(Box<Accounting>),
 }
 

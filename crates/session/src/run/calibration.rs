@@ -34,7 +34,6 @@ const LATEST: Duration = Duration::from_millis(10);
 const TICK: Duration = Duration::from_millis(100);
 /// The directory in the bundle where recorders write meanwhile.
 const DIRECTORY: &str = "calibration";
-/// Programs that are listed.
 const LISTED: usize = 64;
 
 /// What is shown to whoever waits for it.

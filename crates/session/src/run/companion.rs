@@ -16,9 +16,7 @@ pub trait Companion {
     }
     /// The thread of the series, which stands at `place` in its phase, was started.
     fn begin_series(&mut self, _phase: &str, _place: usize, _: &SeriesRun, _: &SampleSource) {}
-    /// All threads were started.
     fn begin_phase(&mut self, _: &mut PhaseRun) {}
-    /// Samples were drained.
     fn tick(&mut self, _: &mut PhaseRun) {}
     /// About each second: statistics were saved.
     fn checkpoint(&mut self, _: &mut PhaseRun) {}

@@ -5,7 +5,6 @@ use punctual_bundle::Count;
 use punctual_core::{Cell, Column, Fact, PerfEvent, Table};
 use punctual_record::perf::Total;
 
-/// A thread that measured.
 pub struct Thread<'a> {
     pub name: &'a str,
     /// What its counters held, in the order of the events.

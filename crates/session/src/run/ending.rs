@@ -13,13 +13,9 @@ use std::path::PathBuf;
 
 /// The result of a run.
 pub struct FinishedRun {
-    /// The figures.
     pub summary: Summary,
-    /// What they are of.
     pub phases: Vec<PhaseRun>,
-    /// The bundle.
     pub directory: PathBuf,
-    /// How the command ends.
     pub exit: Exit,
     /// What could not be written at the very end.
     pub trouble: Option<Failure>,

@@ -16,7 +16,6 @@ pub struct Explaining {
     /// Of the series that the flight recorder watches, in its order, the places of those whose
     /// samples are only counted.
     counted: Vec<Option<usize>>,
-    /// How many it watches.
     watched: usize,
 }
 

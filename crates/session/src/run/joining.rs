@@ -22,12 +22,10 @@ const LONG: Nanos = Nanos::MILLI;
 pub struct Overdue {
     cpu: u16,
     from: MonotonicNs,
-    /// When it was served.
     to: MonotonicNs,
 }
 
 impl Overdue {
-    /// If it waited long.
     pub fn of(record: &AccountRecord) -> Option<Overdue> {
         let waited = record.overdue();
         (waited >= LONG).then(|| Overdue {
@@ -69,7 +67,6 @@ pub struct Joining {
     tid: u32,
     clock: Clock,
     relative: bool,
-    /// So many may wait.
     most: usize,
     samples: VecDeque<Sample>,
     records: VecDeque<AccountRecord>,
@@ -95,7 +92,6 @@ impl Joining {
         }
     }
 
-    /// The thread.
     pub fn tid(&self) -> u32 {
         self.tid
     }

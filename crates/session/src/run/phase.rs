@@ -48,11 +48,9 @@ const LOAD_START: Nanos = Nanos::from_secs(5);
 /// instead of hanging.
 const STOP_TIMEOUT: Nanos = Nanos::from_secs(10);
 
-/// Why a phase failed.
 pub enum PhaseError {
     /// A resource of a measure is missing: nothing of the phase was started.
     Missing(String),
-    /// It failed while running.
     Failed(String),
 }
 
@@ -123,7 +121,6 @@ struct Controller<'r, 'p, 'w> {
     files: Root,
     /// At the start of the phase, and at the last refresh.
     times: Option<(CpuTimes, CpuTimes)>,
-    /// Since the last refresh.
     cpu_load: Option<CpuLoad>,
     /// Empties rings while this thread cannot.
     reliever: Option<Reliever>,
@@ -391,7 +388,6 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         Some(self.stopped_above(series, latency, seq))
     }
 
-    /// Shows the current state.
     fn refresh(&mut self, current: &PhaseRun, elapsed: Nanos) {
         if self.run.plan.cpu_load
             && let Some((_, last)) = &mut self.times

@@ -12,9 +12,7 @@ use punctual_bundle::PhaseMeta;
 pub struct PhaseRun {
     /// Its name, times and loads.
     pub meta: PhaseMeta,
-    /// Its measures.
     pub measures: Vec<MeasureRun>,
-    /// Their series.
     pub series: Vec<SeriesRun>,
     /// The programs among the measures, which have their series.
     pub programs: Vec<ProgramRun>,
@@ -39,11 +37,9 @@ impl PhaseRun {
 /// Counts of a load.
 #[derive(Clone, Debug, Default)]
 pub struct LoadCounts {
-    /// Its name.
     pub name: String,
     /// How often it was started.
     pub starts: u64,
-    /// How often it failed.
     pub failures: u64,
 }
 

@@ -30,7 +30,6 @@ pub const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A program of a phase.
 pub struct ProgramRun {
-    /// The measure's name.
     pub name: String,
     /// Its threads, and their series.
     pub cycles: Cycles,
@@ -45,8 +44,11 @@ pub struct ProgramRun {
 /// Where its processes come from.
 enum Source {
     /// The guard starts it under this number.
-    Command { number: usize, spec: Box<LoadSpec>, pid: Option<i32> },
-    /// They were there before.
+    Command {
+        number: usize,
+        spec: Box<LoadSpec>,
+        pid: Option<i32>,
+    },
     Processes(Target, Vec<u32>),
 }
 
@@ -168,7 +170,6 @@ impl ProgramRun {
         Ok(())
     }
 
-    /// It begins.
     pub fn release(&mut self) {
         if let Source::Command { pid: Some(pid), .. } = &self.source {
             let _ = children::send(*pid, libc::SIGCONT);

@@ -16,7 +16,6 @@ use punctual_sys::usage::Usage;
 
 /// A series, from before its first sample to its end.
 pub struct SeriesRun {
-    /// It and its statistics.
     pub kept: KeptSeries,
     collector: Option<Collector>,
     /// What its samples are divided with.
@@ -24,7 +23,6 @@ pub struct SeriesRun {
 }
 
 impl SeriesRun {
-    /// With nothing in it.
     pub fn new(shape: SeriesShape, meta: SeriesMeta, writer: SeriesWriter) -> SeriesRun {
         SeriesRun {
             kept: KeptSeries::new(shape, meta, writer),
@@ -72,7 +70,6 @@ impl SeriesRun {
         self.collector.iter_mut().for_each(Collector::keep_worst);
     }
 
-    /// Hands that out.
     pub fn take_worst(&mut self) -> Vec<Sample> {
         self.collector.as_mut().map(Collector::take_worst).unwrap_or_default()
     }

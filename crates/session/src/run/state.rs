@@ -14,9 +14,7 @@ use punctual_sys::attributes;
 /// The state of a run.
 pub struct Run<'a> {
     pub plan: &'a Plan,
-    /// The bundle's writer.
     pub writer: BundleWriter,
-    /// The findings so far.
     pub findings: Vec<Finding>,
     /// What could not be written.
     pub unwritten: Vec<String>,

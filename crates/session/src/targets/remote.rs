@@ -32,7 +32,6 @@ pub struct RemoteRun<'a> {
     pub arguments: Vec<String>,
     /// The bundle's directory here; there is nothing yet.
     pub output: PathBuf,
-    /// Who hears of it.
     pub messages: Listener,
 }
 
@@ -86,7 +85,6 @@ impl<'a> RemoteRun<'a> {
         )
     }
 
-    /// The experiment's name.
     pub fn name(&self) -> String {
         let stem =
             || self.asked.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -94,15 +92,9 @@ impl<'a> RemoteRun<'a> {
     }
 }
 
-/// What a target left.
 pub enum Returned {
     /// The plan alone, in words, and how the command there ended.
-    Plan {
-        /// The plan.
-        text: String,
-        /// The exit code.
-        exit: Exit,
-    },
+    Plan { text: String, exit: Exit },
     /// A bundle at the run's output, and the exit code of the run there.
     Bundle(Exit),
 }

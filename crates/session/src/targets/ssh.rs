@@ -134,7 +134,6 @@ fn lines(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).lines().map(|line| plain(line) + "\n").collect()
 }
 
-/// Shows progress.
 pub struct Watch {
     messages: Listener,
     interrupts: Interrupts,

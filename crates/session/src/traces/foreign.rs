@@ -39,7 +39,6 @@ fn metadata(path: &Path) -> Option<PathBuf> {
     places.into_iter().find(|file| file.is_file())
 }
 
-/// Files of one directory.
 const MOST_FILES: usize = 1 << 14;
 
 /// The files beside the metadata are streams; what lies in directories is an index of them.

@@ -23,7 +23,6 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Disk(PathBuf);
 
 impl Disk {
-    /// Makes it.
     pub fn new(takes: Nanos) -> io::Result<Disk> {
         let disk = Disk(Path::new(CONFIG).join("nullb").join(NAME));
         fs::create_dir(&disk.0)?;
@@ -42,7 +41,6 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Its device file.
     pub fn path() -> PathBuf {
         Path::new("/dev").join(NAME)
     }

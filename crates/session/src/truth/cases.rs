@@ -24,7 +24,6 @@ pub struct Case {
 }
 
 impl Case {
-    /// All cases.
     pub fn every() -> Vec<Case> {
         let of = |way: &'static Way| {
             let lengths = LENGTHS.into_iter().filter(|us| *us >= way.shortest);
@@ -62,7 +61,6 @@ impl Case {
         self.way.map_or(&[], |way| way.causes)
     }
 
-    /// Which samples it delays.
     pub fn placing(&self) -> Placing {
         match self.way {
             Some(way) if way.operation.is_some() => Placing::Within,

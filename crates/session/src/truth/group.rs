@@ -13,7 +13,6 @@ const ROOT: &str = "/sys/fs/cgroup";
 pub struct Group(PathBuf);
 
 impl Group {
-    /// Makes one.
     pub fn new(name: &str) -> io::Result<Group> {
         let path = Path::new(ROOT).join(name);
         match fs::create_dir(&path) {
@@ -43,7 +42,6 @@ impl Group {
         command
     }
 
-    /// Its processes.
     pub fn processes(&self) -> io::Result<Vec<i32>> {
         let text = fs::read_to_string(self.0.join("cgroup.procs"))?;
         Ok(text.lines().filter_map(|line| line.parse().ok()).collect())

@@ -7,7 +7,6 @@ pub enum LockKind {
     Plain,
     /// A futex with priority inheritance.
     Inheriting,
-    /// The standard library's.
     Std,
 }
 
@@ -30,7 +29,6 @@ pub enum Operation {
     Signal,
     /// The kernel module, asked with this word.
     Device(&'static str),
-    /// Bytes of a disk.
     BlockRead,
     /// That bytes are on a disk.
     Fsync,
@@ -40,7 +38,6 @@ pub enum Operation {
     MinorFaults,
     /// Nothing: it needs the time itself.
     Spin,
-    /// The time.
     Sleep,
     /// The CPU, of which a task of higher priority takes some while it runs.
     Preempted,
@@ -55,7 +52,6 @@ pub enum Operation {
 pub enum Holder {
     /// It runs, with a lower priority than who waits for it.
     Runs,
-    /// It sleeps.
     Sleeps,
 }
 

@@ -15,7 +15,6 @@ const ROLES: [(&str, Role); 4] = [
 /// What the module gives at most.
 const LINE: usize = 1024;
 
-/// Writes a record.
 pub fn write(record: &[Injected], out: &mut dyn Write) -> io::Result<()> {
     record.iter().try_for_each(|one| {
         let role = ROLES.iter().find(|(_, role)| *role == one.role);
@@ -23,7 +22,6 @@ pub fn write(record: &[Injected], out: &mut dyn Write) -> io::Result<()> {
     })
 }
 
-/// Reads it.
 pub fn read(text: &str) -> Result<Vec<Injected>, String> {
     let record: Option<_> = text.lines().map(parse).collect();
     record.ok_or_else(|| "its record cannot be read".to_owned())

@@ -67,12 +67,10 @@ impl Stage {
         self.begin + cycle * self.period
     }
 
-    /// A delay begins now.
     fn begins(&self) {
         self.began.store(now(), Ordering::Relaxed);
     }
 
-    /// A delay ends now.
     fn ends(&self) {
         self.done.store(now(), Ordering::Relaxed);
     }

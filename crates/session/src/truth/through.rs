@@ -15,7 +15,6 @@ use std::process::{Command, Stdio};
 
 /// The period of the timer.
 const PERIOD: &str = "500us";
-/// Samples that are explained.
 const WORST: usize = 100;
 /// What is recorded to be explained, where everything is.
 const EVENTS: &str =
@@ -37,10 +36,8 @@ pub enum Through {
 }
 
 impl Through {
-    /// All of them.
     pub const ALL: [Through; 4] = [Through::Run, Through::Attach, Through::Trace, Through::Account];
 
-    /// Its name.
     pub fn word(self) -> &'static str {
         match self {
             Through::Run => "run",
@@ -63,7 +60,6 @@ pub struct Measured<'m> {
     pub duration: Nanos,
     pub cpu: usize,
     pub through: Through,
-    /// An empty directory.
     pub place: &'m Path,
 }
 

@@ -52,7 +52,6 @@ const THROTTLED: (&str, &str) = ("throttled", "*");
 /// Throttling comes with the tick: of 4 ms in many kernels.
 const TICKS: i64 = 3_000;
 
-/// By a task.
 const fn task(
     name: &'static str,
     causes: Causes,

@@ -22,7 +22,6 @@ const BLOCK: Nanos = Nanos::from_secs(10);
 /// What a block measures.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Source {
-    /// An experiment file.
     File(PathBuf),
     /// The cycles of a program, which is started anew for each block.
     Command(Vec<String>),
@@ -31,13 +30,11 @@ pub enum Source {
 /// What is asked.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
-    /// What a block measures.
     pub source: Source,
     /// The figure, as `p99.9`, or a requirement on it.
     pub figure: String,
     /// The machine that is tuned, as `vm:6.12-rt`; as the experiment has it where not given.
     pub target: Option<String>,
-    /// Which settings are wanted.
     pub choice: Choice,
     /// The CPUs that settings are to keep free; those that are measured where not given.
     pub cpus: Option<String>,
@@ -49,7 +46,6 @@ pub struct Options {
     pub smallest: f64,
     /// The command whose runs per second show what the set costs.
     pub cost: Option<String>,
-    /// Of the random order.
     pub seed: u64,
 }
 
@@ -57,7 +53,6 @@ pub struct Options {
 pub struct Planned {
     /// The experiment of a block.
     pub experiment: Vec<u8>,
-    /// The rest.
     pub spec: Spec,
 }
 

@@ -46,19 +46,14 @@ pub trait Blocks {
     fn elapsed(&self) -> Nanos;
 }
 
-/// Runs of an experiment.
 pub struct Runs {
-    /// The experiment.
     pub experiment: PathBuf,
     /// Where their bundles are, while they are needed.
     pub place: PathBuf,
     /// What is asked of each.
     pub figure: Figure,
-    /// What is tuned.
     pub spec: Spec,
-    /// What ends them.
     pub interrupts: Interrupts,
-    /// When this began.
     pub began: Instant,
 }
 

@@ -13,9 +13,7 @@ use punctual_host::journal::{
 /// The settings of a machine, and the journals of what was changed.
 #[derive(Clone, Copy)]
 pub struct Changes<'a> {
-    /// The machine.
     pub files: &'a dyn Files,
-    /// The journals.
     pub store: &'a dyn Store,
 }
 

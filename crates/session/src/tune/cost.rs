@@ -25,7 +25,6 @@ const LONGEST_RUN: Duration = Duration::from_secs(600);
 pub struct Throughput {
     /// Whole runs over their time; `None` where one failed.
     pub per_second: Option<f64>,
-    /// Why there is none.
     pub why: Option<String>,
 }
 

@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 
 /// The experiment that each block runs.
 pub const EXPERIMENT: &str = "experiment.toml";
-/// What was found.
 pub const DOCUMENT: &str = "tuning.json";
 const REQUEST: &str = "request.json";
 const BLOCKS: &str = "blocks.jsonl";
@@ -32,7 +31,6 @@ const SPEC: u32 = 1;
 pub struct Spec {
     /// The version of this file.
     pub version: u32,
-    /// The experiment's name.
     pub experiment: String,
     /// The figure, as `p99.9`.
     pub figure: String,
@@ -51,13 +49,11 @@ pub struct Spec {
     /// none.
     #[serde(default)]
     pub guest: Option<String>,
-    /// Of the random order.
     pub seed: u64,
     /// The release of the kernel, where it is known.
     pub kernel: Option<String>,
     /// The settings that are tried.
     pub settings: Vec<Setting>,
-    /// Those that are not.
     pub left_out: Vec<NotTried>,
 }
 
@@ -156,12 +152,10 @@ impl Directory {
         Ok(Directory { root, path: path.to_owned(), _lock: lock })
     }
 
-    /// The experiment's file.
     pub fn experiment(&self) -> PathBuf {
         self.path.join(EXPERIMENT)
     }
 
-    /// Where runs are.
     pub fn runs(&self) -> PathBuf {
         self.path.join(RUNS)
     }

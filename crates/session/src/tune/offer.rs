@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 /// All that could be tried, and what not.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Offer {
-    /// The settings.
     pub settings: Vec<Setting>,
     /// What is left out, and why.
     pub left_out: Vec<NotTried>,
@@ -28,7 +27,6 @@ pub struct Offer {
 pub struct Choice {
     /// Only these; all where none is named.
     pub only: Vec<String>,
-    /// Not these.
     pub without: Vec<String>,
 }
 

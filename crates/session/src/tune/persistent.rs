@@ -21,7 +21,6 @@ pub enum Reader {
 pub struct File {
     /// Below the root, as `etc/sysctl.d/90-punctual-tune.conf`.
     pub path: &'static str,
-    /// Its text.
     pub text: String,
     /// What has to be done for it to count without a reboot, or that it takes one.
     pub then: &'static str,
@@ -30,7 +29,6 @@ pub struct File {
 /// The files, and the writes that none of them can repeat.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Persistent {
-    /// The files.
     pub files: Vec<File>,
     /// What is not in them, and why.
     pub not_kept: Vec<String>,

@@ -20,7 +20,6 @@ use std::time::Instant;
 
 /// What became of a tuning.
 pub struct Ended {
-    /// What it found.
     pub document: TuningDocument,
     /// What ended it before its end; the settings are taken back, and it can go on.
     pub broken: Option<Failure>,

@@ -22,7 +22,6 @@ pub struct Killed;
 pub struct Fate {
     /// Changes that are survived; `None`: all.
     pub left: Cell<Option<usize>>,
-    /// Changes so far.
     pub count: Cell<usize>,
 }
 
@@ -56,7 +55,6 @@ fn stat(pid: i32) -> String {
 }
 
 impl World {
-    /// One with these files.
     pub fn of(files: &[(&str, &str)]) -> World {
         let world = World::default();
         for (path, value) in files {
@@ -79,14 +77,12 @@ impl World {
         self.fate.left.set(None);
     }
 
-    /// What the settings are.
     pub fn settings(&self) -> BTreeMap<String, String> {
         let files = self.files.borrow();
         let settings = files.iter().filter(|(path, _)| !path.ends_with("/stat"));
         settings.map(|(path, value)| (path.clone(), value.clone())).collect()
     }
 
-    /// Journals that stand.
     pub fn journals(&self) -> usize {
         self.journals.borrow().len()
     }

@@ -37,14 +37,12 @@ pub(super) struct Bits<'a> {
     /// The bytes at hand, and where they begin: at a whole byte.
     pub(super) bytes: &'a [u8],
     pub(super) from: u64,
-    /// What is read next.
     pub(super) at: u64,
     /// Where the packet's content ends.
     pub(super) end: u64,
 }
 
 impl<'a> Bits<'a> {
-    /// Reads by a layout.
     pub(super) fn read(&mut self, layout: &Layout, values: &mut [Value]) -> Result<(), Stop> {
         match layout {
             Layout::Number { form, place } => {

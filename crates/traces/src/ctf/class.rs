@@ -15,7 +15,6 @@ pub(super) struct Classes {
     pub(super) stream_id: Option<u32>,
     pub(super) instance: Option<u32>,
     pub(super) streams: BTreeMap<u64, StreamClass>,
-    /// By stream and id.
     pub(super) events: HashMap<(u64, u64), Event>,
     /// Numbers and texts of the largest event.
     pub(super) places: usize,

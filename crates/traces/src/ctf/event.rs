@@ -42,7 +42,6 @@ pub(super) struct Machine {
 /// Bounds of what a hostile file makes us keep.
 const MOST_TASKS: usize = 1 << 20;
 const MOST_CPUS: usize = 1 << 14;
-/// include/linux/sched/prio.h
 const MAX_RT_PRIO: i64 = 100;
 
 impl Event {

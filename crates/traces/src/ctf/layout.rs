@@ -12,7 +12,6 @@ pub(super) enum Layout {
         form: Number,
         place: u32,
     },
-    /// What nobody asks for.
     Skipped {
         bits: u64,
         align: u32,

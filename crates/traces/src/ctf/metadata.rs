@@ -11,7 +11,6 @@ const MOST_VALUES: usize = 1 << 10;
 
 type Attributes = Vec<(String, Attribute)>;
 
-/// Reads a metadata's text.
 pub(super) fn read(text: &str) -> Result<Metadata, TraceError> {
     let mut parser = Parser::new(text)?;
     let mut metadata = Metadata::default();

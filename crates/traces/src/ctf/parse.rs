@@ -10,7 +10,6 @@ use std::rc::Rc;
 
 type Read<T> = Result<T, TraceError>;
 
-/// Types within types.
 const MOST_DEPTH: u32 = 32;
 /// Alignments in bits; pages are aligned to no more.
 const MOST_ALIGN: u64 = 8 << 12;
@@ -29,7 +28,6 @@ pub(super) enum Attribute {
     Type(Type),
 }
 
-/// Reads declarations.
 pub(super) struct Parser {
     tokens: Vec<(Token, u32)>,
     at: usize,

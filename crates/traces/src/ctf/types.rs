@@ -36,7 +36,6 @@ pub(super) struct Integer {
     pub(super) order: Option<ByteOrder>,
     /// A character, where it is an element of an array.
     pub(super) text: bool,
-    /// It reads the clock.
     pub(super) clock: bool,
 }
 
@@ -88,7 +87,6 @@ pub(super) struct EventType {
 #[derive(Clone, Debug)]
 pub(super) struct Clock {
     pub(super) name: String,
-    /// Ticks a second.
     pub(super) frequency: u64,
 }
 

@@ -25,7 +25,6 @@ pub(super) struct DatHead {
     pub(super) formats: EventFormats,
     pub(super) data: Vec<CpuData>,
     pub(super) cpus: u32,
-    /// Buffers besides the first.
     pub(super) instances: Vec<String>,
     pub(super) comms: Vec<u8>,
     pub(super) processes: Vec<u8>,
@@ -245,7 +244,6 @@ impl DatHead {
         Ok(())
     }
 
-    /// A section's content, unpacked.
     fn section(&self, file: &dyn ReadAt, at: u64) -> Result<Vec<u8>, TraceError> {
         let mut cursor = Cursor::new(file, at, self.order);
         let (_kind, flags) = (cursor.number(2)?, cursor.number(2)?);
@@ -338,7 +336,6 @@ impl DatHead {
         }
     }
 
-    /// The lines of kallsyms.
     pub(super) fn kallsyms(&self, file: &dyn ReadAt) -> io::Result<Vec<u8>> {
         match &self.kallsyms {
             None => Ok(Vec::new()),

@@ -19,7 +19,6 @@ pub(super) struct Lane {
     bytes: Vec<u8>,
     page: usize,
     reader: Option<PageReader>,
-    /// The record that follows.
     pub(super) at: u64,
     record: (usize, usize),
     /// Events are missing before it.
@@ -58,7 +57,6 @@ impl Lane {
         self.data.cpu
     }
 
-    /// The record that follows.
     pub(super) fn record(&self) -> &[u8] {
         self.page().get(self.record.0..self.record.1).unwrap_or_default()
     }

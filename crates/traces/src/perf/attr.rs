@@ -6,7 +6,6 @@ use crate::bytes::ByteOrder;
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Attr {
     kind: u32,
-    /// A tracepoint's number.
     pub(super) config: u64,
     samples: u64,
     read: u64,
@@ -39,7 +38,6 @@ mod read {
     pub(super) const LOST: u64 = 1 << 4;
 }
 
-/// Bits of the flags.
 const SAMPLE_ID_ALL: u64 = 1 << 18;
 const USE_CLOCKID: u64 = 1 << 25;
 

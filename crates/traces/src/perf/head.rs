@@ -19,7 +19,6 @@ const MOST_IDS: usize = 1 << 20;
 const MOST_TEXT: u64 = 1 << 12;
 const MOST_NAMES: u64 = 16 << 20;
 
-/// Numbers of features.
 const TRACING_DATA: u64 = 1;
 const OS_RELEASE: u64 = 4;
 const VERSION: u64 = 5;

@@ -11,7 +11,6 @@ pub(super) struct Packed {
     begun: bool,
     /// What the decoder keeps at most before it gives it out.
     pub(super) window: u64,
-    /// Bytes that came out.
     pub(super) given: u64,
 }
 

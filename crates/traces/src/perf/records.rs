@@ -43,7 +43,6 @@ pub(super) enum Record<'a> {
     RoundComplete,
 }
 
-/// Reads records.
 pub(super) struct Records {
     from: Box<dyn Read>,
     order: ByteOrder,

@@ -73,7 +73,6 @@ impl Bundles {
         self.cpus.values_mut().for_each(|cpu| cpu.dropped = true);
     }
 
-    /// Takes a bundle.
     pub(super) fn take(&mut self, bundle: &[u8], decoder: &mut Decoder, out: &mut VecDeque<Event>) {
         let stated = Stated::of(bundle);
         let mut compact = Compact::default();
@@ -263,7 +262,6 @@ fn waking(row: Row<'_>, head: Head, cpu: Cpu, decoder: &mut Decoder, out: &mut V
     decoder.take(place, Meaning::Waking, head, &values, out);
 }
 
-/// GenericFtraceEvent.
 const GENERIC: u32 = 327;
 
 /// The events that a bundle holds as messages.

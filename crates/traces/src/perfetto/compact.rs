@@ -9,7 +9,6 @@ pub(super) struct Compact<'a> {
     columns: [Vec<u64>; COLUMNS],
 }
 
-/// Numbers of fields.
 const SWITCH: [usize; 5] = [1, 2, 3, 4, 6];
 const WAKING: [usize; 5] = [7, 8, 9, 10, 11];
 const NAMES: u32 = 5;

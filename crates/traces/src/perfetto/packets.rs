@@ -10,7 +10,6 @@ use std::io::{self, Read};
 const MOST: u64 = 64 << 20;
 /// `packet` of Trace, as bytes.
 const PACKET: u8 = 1 << 3 | 2;
-/// Packets that hold packets.
 const DEFLATED: u32 = 50;
 const ZSTD: u32 = 133;
 
@@ -41,7 +40,6 @@ fn begins_with(mut packet: &[u8], numbers: &[u32]) -> bool {
     })
 }
 
-/// Reads packets.
 pub(super) struct Packets {
     from: io::BufReader<Box<dyn Read>>,
     unpacked: VecDeque<Vec<u8>>,

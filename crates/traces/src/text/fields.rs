@@ -227,7 +227,6 @@ fn contention(meaning: Meaning, rest: &[u8]) -> Option<Values<'_>> {
     Some(values)
 }
 
-/// include/trace/events/lock.h.
 fn lock_flag(word: &[u8]) -> i64 {
     match word {
         b"SPIN" => 1,

@@ -14,7 +14,6 @@ pub(super) struct Line<'a> {
     pub(super) at: i64,
     /// The step of its instant.
     pub(super) step: i64,
-    /// All behind the instant.
     pub(super) text: &'a [u8],
     pub(super) name: &'a [u8],
     pub(super) rest: &'a [u8],

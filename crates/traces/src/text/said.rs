@@ -93,7 +93,6 @@ impl Said {
         });
     }
 
-    /// Nothing follows.
     pub(super) fn end(&mut self, decoder: &mut Decoder) {
         for (cpu, count) in self.lost.drain(..) {
             decoder.lost_outside(cpu, count.unwrap_or(1));

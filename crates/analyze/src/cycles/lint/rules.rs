@@ -126,7 +126,6 @@ fn is_real_time(of: &Subject<'_>) -> bool {
     of.facts.policy.known().is_some_and(|policy| policy.is_real_time())
 }
 
-/// How long something took.
 fn time_of(delay: &Delay) -> String {
     format!("{} altogether, at most {}", delay.total.readable(), delay.longest.readable())
 }

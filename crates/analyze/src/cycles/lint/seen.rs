@@ -10,9 +10,7 @@ use std::collections::BTreeMap;
 /// What took time of cycles, and of how many.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Delay {
-    /// How many cycles.
     pub cycles: u64,
-    /// The time altogether.
     pub total: Nanos,
     /// The longest in one cycle.
     pub longest: Nanos,
@@ -31,19 +29,15 @@ impl Delay {
 /// What was seen in the cycles of a thread. Its size does not grow with their number.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Seen {
-    /// How many.
     pub cycles: u64,
     /// Those that made each of the marked calls, in their order.
     pub calls: [u64; MARKED.len()],
     /// Those that wrote into each descriptor.
     pub written: BTreeMap<u32, u64>,
-    /// Those with page faults.
     pub with_faults: u64,
-    /// Page faults.
     pub faults: u64,
     /// Those that slept until a time of CLOCK_REALTIME.
     pub realtime: u64,
-    /// Asleep in FUTEX_WAIT.
     pub without_pi: Delay,
     /// Ready, while a task of the same or a higher priority ran.
     pub behind: Delay,
@@ -51,9 +45,7 @@ pub struct Seen {
     pub throttled: Delay,
     /// Asleep until one of these threads ended that, by its id: not for locks.
     pub awaited: BTreeMap<u32, (TaskName, Delay)>,
-    /// Time on a CPU.
     pub executed: Nanos,
-    /// Response times, altogether.
     pub response: Nanos,
     /// What sleeps were asked for.
     pub slept: Histogram<u64>,
@@ -87,7 +79,6 @@ impl Default for Seen {
     }
 }
 
-/// Threads that are distinguished.
 const AWAITED: usize = 64;
 /// The clock and the flag of a sleep as clock_nanosleep(2) has them.
 const CLOCK_REALTIME: u64 = 0;
@@ -101,7 +92,6 @@ fn sleeps_until_realtime(cycle: &Cycle) -> bool {
 }
 
 impl Seen {
-    /// Takes a cycle in.
     pub fn add(&mut self, measured: &Measured) {
         let cycle = &measured.cycle;
         self.cycles += 1;

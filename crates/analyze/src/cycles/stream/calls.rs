@@ -25,7 +25,6 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// By their names.
     pub fn of(names: &CallNames) -> Calls {
         let set = |wanted: &[&str]| -> BTreeSet<u32> {
             let has = |(_, name): &(&u32, &String)| wanted.contains(&plain(name));

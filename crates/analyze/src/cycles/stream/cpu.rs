@@ -23,7 +23,6 @@ enum Activity {
 pub struct Expiry {
     pub timer: u64,
     pub due: MonotonicNs,
-    /// When its handler began.
     pub at: MonotonicNs,
 }
 
@@ -41,7 +40,6 @@ pub struct Cpu {
     pub running: Option<u32>,
     /// Its priority, where a switch shows it.
     pub prio: Option<i16>,
-    /// When it was chosen.
     pub switched: Option<MonotonicNs>,
     /// Ready threads that shall run here.
     pub waiting: Vec<u32>,
@@ -217,7 +215,6 @@ impl Cpu {
     }
 }
 
-/// No span is negative.
 pub fn positive(span: Nanos) -> Nanos {
     span.max(Nanos::ZERO)
 }

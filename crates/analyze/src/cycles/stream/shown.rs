@@ -10,9 +10,7 @@ pub struct Shown {
     pub some_threads: bool,
     /// Timers: when they expire, and which thread started them.
     pub timers: bool,
-    /// The handlers of interrupts.
     pub interrupts: bool,
-    /// Softirqs.
     pub softirqs: bool,
     /// System calls: without them a cycle begins where a thread has slept.
     pub calls: bool,

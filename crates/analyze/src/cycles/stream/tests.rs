@@ -82,7 +82,6 @@ impl Run {
         self.at(us, OTHER, what)
     }
 
-    /// The timer's interrupt.
     fn expire(&mut self, us: i64) -> &mut Run {
         let what =
             EventKind::HrtimerExpireEntry { timer: TIMER, now: None, expires: None, slack: None };

@@ -28,7 +28,6 @@ pub struct OwnTimer {
 
 #[derive(Clone, Copy, PartialEq)]
 pub enum State {
-    /// No event shows it.
     Unseen,
     Running,
     Ready(Readiness),

@@ -42,7 +42,6 @@ fn idle(cpu: u32) -> TaskName {
     name
 }
 
-/// Something that is served.
 pub(super) struct Frame {
     pub(super) begin: MonotonicNs,
     /// Time of what came in between.
@@ -121,9 +120,7 @@ pub(super) struct Cpu {
     pub(super) timer: u64,
     /// The thread that was preempted and has not run since; 0: none.
     pub(super) victim: u32,
-    /// Of interrupts within interrupts.
     pub(super) depth: u32,
-    /// What keeps the tick.
     pub(super) dependency: u32,
     pub(super) lost: u64,
     pub(super) counts: EntryCounts,

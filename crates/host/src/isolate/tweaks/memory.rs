@@ -31,7 +31,6 @@ pub fn ksm(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), Stri
     Ok(())
 }
 
-/// No sampling page faults.
 pub fn numa_balancing(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), String> {
     draft.want(files, "/proc/sys/kernel/numa_balancing", "0");
     Ok(())

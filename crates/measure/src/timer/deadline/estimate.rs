@@ -9,7 +9,6 @@ const LEARNING: u32 = 32;
 /// How often that begins again for a wake-up that may have been the first of another phase.
 const RESTARTS_MAX: u32 = 8;
 
-/// The release, estimated.
 pub struct Estimate {
     period: i64,
     due: Option<i64>,
@@ -32,7 +31,6 @@ struct Learning {
 /// The quality of an estimate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Quality {
-    /// Grids that were laid.
     grids: u64,
     /// Wake-ups from which they were taken: there are no samples of these.
     unmeasured: u64,

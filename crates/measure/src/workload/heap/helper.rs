@@ -257,7 +257,6 @@ impl Helper {
             .map_err(failed)
     }
 
-    /// Its number.
     pub fn pid(&self) -> i32 {
         self.pid
     }

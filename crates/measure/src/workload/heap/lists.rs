@@ -14,7 +14,6 @@ const ROWS: usize = 1_024;
 /// What the kernel counted for one list: for batches of one list.
 #[derive(Clone, Copy)]
 pub struct Own {
-    /// Page faults.
     pub faults: u64,
     /// CPU time, in ns.
     pub cpu_time: i64,

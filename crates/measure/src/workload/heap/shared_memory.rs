@@ -10,7 +10,6 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Every block is touched.
 pub const TOUCH: u32 = 1;
 /// Each round is in a process of its own.
 pub const FRESH: u32 = 2;
@@ -32,7 +31,6 @@ pub struct Head {
     pub error: u32,
     layout: u64,
     pub page: u64,
-    /// Of the batch.
     pub blocks: u64,
     /// Blocks that are allocated, then touched, then freed.
     pub round: u64,
@@ -42,14 +40,11 @@ pub struct Head {
     pub burst: i64,
     pub until: i64,
     pub limit: i64,
-    /// Blocks of whole rounds.
     pub done: u64,
-    /// malloc gave nothing.
     pub failed: u64,
     pub skipped: u64,
     /// Time in rounds, in ns, without sleep.
     pub spent: i64,
-    /// Page faults in rounds.
     pub faults: u64,
     /// CPU time in rounds of more than one block, in ns: what others had of the CPU meanwhile is
     /// not in it.
@@ -66,7 +61,6 @@ pub struct Block {
     /// Which block of the round is touched at this place.
     pub visit: u64,
     pub at: u64,
-    /// Begin and end.
     pub malloc: [i64; 2],
     pub touch: [i64; 2],
     pub free: [i64; 2],
@@ -110,7 +104,6 @@ impl SharedMemory {
         (fd, [fd.to_string(), self.memory.length().to_string(), HEAD.to_string()])
     }
 
-    /// Where both parts are.
     fn pointers(&self) -> (*mut Head, *mut Block) {
         // SAFETY: the blocks begin HEAD bytes after the beginning of the mapping, which is longer.
         (

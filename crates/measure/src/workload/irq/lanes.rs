@@ -20,14 +20,12 @@ pub struct Passed {
     pub expiry: Option<i64>,
     /// The first instruction of the thread that waited.
     pub woke: i64,
-    /// Where its handler ran.
     pub handled_on: Option<u32>,
 }
 
 /// What became of interrupts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct InterruptCounts {
-    /// Waited for, and come.
     pub taken: u64,
     /// With a stamp of the handler that is theirs.
     pub stamped: u64,
@@ -51,7 +49,6 @@ pub enum Hops {
     Timer,
     /// To handler, to thread, whole.
     Raised,
-    /// To thread alone.
     Thread,
 }
 
@@ -123,7 +120,6 @@ impl Lanes {
         (0..punctual_core::cpuset::MAX_CPUS).filter(is_set).collect()
     }
 
-    /// Ends the series.
     pub fn end(&mut self) {
         self.producers.clear();
     }
@@ -133,7 +129,6 @@ impl Lanes {
         self.producers.iter().try_for_each(|producer| memory::lock(producer.memory()))
     }
 
-    /// Takes an interrupt.
     pub fn take(&mut self, passed: Passed, stop: &Stop) {
         let Passed { raised, handler, expiry, woke, handled_on } = passed;
         if let Some(cpu) = handled_on

@@ -30,7 +30,6 @@ const TIMEOUT: Nanos = Nanos::MILLI;
 /// Times in a row that the CPU to be interrupted may not be ready.
 const VAIN_MAX: u64 = 1_000;
 
-/// The other thread's state.
 const SLEEPS: u32 = 0;
 const CALLED: u32 = 1;
 const RUNS: u32 = 2;

@@ -34,7 +34,6 @@ struct Frob {
 
 pub struct Parport {
     file: File,
-    /// Its interrupt.
     pub irq: u32,
     interrupts: AtomicU64,
 }

@@ -80,7 +80,6 @@ pub struct Go {
 struct Shared {
     /// The raiser, by the kernel's id.
     raiser: AtomicI32,
-    /// The last raise.
     raised_at: AtomicI64,
     /// Entries of the handler before it.
     entries: AtomicU64,
@@ -95,7 +94,6 @@ struct Shared {
     failed: Mutex<Option<String>>,
 }
 
-/// The measuring thread's end.
 pub struct Raiser {
     shared: Arc<Shared>,
     line: Arc<dyn Line>,
@@ -157,7 +155,6 @@ impl Raiser {
         Ok(Raiser { shared, line, stamps, orders: Some(orders), done, handle: Some(handle) })
     }
 
-    /// Interrupts raised so far.
     pub fn raised(&self) -> u64 {
         self.shared.raised.load(Ordering::Acquire)
     }
@@ -256,7 +253,6 @@ impl Drop for Raiser {
     }
 }
 
-/// The raising thread's end.
 struct Inner {
     shared: Arc<Shared>,
     line: Arc<dyn Line>,

@@ -83,7 +83,6 @@ fn figures(waiter: &Waiter, notes: &mut Notes) {
     }
 }
 
-/// What it was.
 fn source(waiter: &Waiter) -> Table {
     let text = |text: Option<String>| text.map_or(Cell::Nothing, Cell::from);
     let stamped = match (&waiter.stamps, &waiter.way) {

@@ -7,7 +7,6 @@ const FILE: &str = "/proc/interrupts";
 /// Rows of /proc/interrupts, of a CPU or of all.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rows {
-    /// Which.
     pub row: Row,
     /// The CPU whose column counts.
     pub cpu: Option<u32>,
@@ -36,7 +35,6 @@ impl fmt::Display for Rows {
 }
 
 impl Rows {
-    /// Interrupts so far.
     pub fn count(&self) -> Result<u64, String> {
         self.count_in(&read()?).ok_or_else(|| format!("{self}: there is no such row"))
     }

@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Debug)]
 pub struct Source {
     pub word: &'static str,
-    /// What is raised.
     pub what: &'static str,
     /// In what the thread waits.
     pub waits: &'static str,
@@ -102,7 +101,6 @@ struct Reading {
     line: Option<(&'static str, u64)>,
 }
 
-/// Observes the counts.
 pub struct Watch {
     own: bool,
     sharers: u64,

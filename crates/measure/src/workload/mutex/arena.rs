@@ -181,7 +181,6 @@ impl Arena {
         let _ = self.rounds_wanted.compare_exchange(first, rounds, relaxed, relaxed);
     }
 
-    /// Rounds that have ended.
     pub fn rounds(&self) -> u64 {
         self.rounds.load(Ordering::Relaxed)
     }

@@ -35,10 +35,7 @@ pub enum Grant {
     /// Granted. Nothing shows when it was requested.
     Granted,
     /// Granted to a ticket that this many were ahead of when it was drawn, the owner among them.
-    Drawn {
-        /// The tickets between.
-        ahead: u32,
-    },
+    Drawn { ahead: u32 },
 }
 
 // SAFETY: locks are made to be used by several threads at once; the cells are reached through the

@@ -413,7 +413,6 @@ fn calls_of_a_round(threads: &[&[u64]], rounds: u64) -> Option<Figure> {
     Some(figure.within((centre - reach).max(0.0), centre + reach))
 }
 
-/// Acquisitions by thread.
 fn shares(owners: &[u32], threads: usize) -> Vec<u64> {
     let mut shares = vec![0; threads];
     owners.iter().for_each(|owner| {

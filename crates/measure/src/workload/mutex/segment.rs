@@ -22,10 +22,8 @@ const WATCHED: i64 = 250_000_000;
 /// How long the lock is held at most.
 const HOLD: i64 = 100_000;
 
-/// Arenas of their own.
 pub struct Segment {
     pub arena: Arena,
-    /// Where waits are watched.
     waits: Arena,
 }
 

@@ -36,11 +36,9 @@ pub struct Line {
     is_stream: bool,
     /// System calls made so far.
     pub calls: u64,
-    /// Bytes so far.
     pub sent: u64,
     /// As `sent`.
     pub received: u64,
-    /// Of the last request.
     pub number: u64,
     addresses: [String; 2],
     ended: Arc<AtomicBool>,
@@ -54,9 +52,7 @@ pub struct Line {
 pub enum Missing {
     /// A datagram did not come.
     Lost,
-    /// The stop was requested.
     Stopped,
-    /// The connection is gone.
     Broken(io::Error),
 }
 
@@ -196,7 +192,6 @@ impl Line {
             .map(|received| TcpCounts { received })
     }
 
-    /// The connection.
     pub fn table(&self, plan: &NetioPlan) -> Table {
         let transport = match plan.transport {
             Transport::Tcp => "TCP",

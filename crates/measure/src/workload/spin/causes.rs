@@ -13,7 +13,6 @@ use punctual_sys::attributes;
 /// The cause of a gap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
-    /// Another task ran.
     Task = 0,
     /// A softirq ran, and no other task.
     Softirq = 1,
@@ -21,7 +20,6 @@ pub enum Cause {
     Interrupt = 2,
     /// Nothing that the kernel counts.
     Observer = 3,
-    /// Not attributed.
     Unknown = 4,
 }
 
@@ -30,7 +28,6 @@ impl Cause {
     pub const ALL: [Cause; 5] =
         [Cause::Task, Cause::Softirq, Cause::Interrupt, Cause::Observer, Cause::Unknown];
 
-    /// The displayed name.
     pub fn words(self) -> &'static str {
         match self {
             Cause::Task => "another task",
@@ -71,7 +68,6 @@ const NMI: usize = EVENTS.len() - 1;
 /// What was counted since the last reading.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// Switches of the scheduler.
     pub switches: u64,
     pub softirqs: u64,
     pub interrupts: u64,
@@ -94,7 +90,6 @@ impl Counts {
             _ => Cause::Observer,
         }
     }
-    /// Adds up.
     pub fn add(&mut self, more: Counts) {
         self.switches += more.switches;
         self.softirqs += more.softirqs;
@@ -234,7 +229,6 @@ pub struct Handled {
 }
 
 impl Handled {
-    /// Reads them.
     pub fn of(cpu: usize) -> Result<Handled, String> {
         let text = std::fs::read_to_string("/proc/interrupts")
             .map_err(|why| format!("/proc/interrupts: {why}"))?;

@@ -6,7 +6,6 @@ use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Batches that may wait.
 const BATCHES: usize = 8;
 
 struct Shared {
@@ -15,7 +14,6 @@ struct Shared {
     filled: AtomicUsize,
     /// Batches emptied; the writer's alone to change.
     emptied: AtomicUsize,
-    /// The task has ended.
     closed: AtomicBool,
 }
 
@@ -25,7 +23,6 @@ unsafe impl Sync for Shared {}
 // SAFETY: nothing in it belongs to a thread.
 unsafe impl Send for Shared {}
 
-/// The task's end.
 pub struct BatchProducer {
     shared: Arc<Shared>,
     record: usize,
@@ -35,7 +32,6 @@ pub struct BatchProducer {
     pub dropped: u64,
 }
 
-/// The writer's end.
 pub struct BatchConsumer(Arc<Shared>);
 
 /// For batches of `batch` records of `record` bytes.

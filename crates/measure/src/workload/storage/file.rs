@@ -61,7 +61,6 @@ pub enum Step {
 /// What was written, and what was not.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Count {
-    /// Records that were tried.
     pub records: u64,
     /// Bytes that the kernel took.
     pub bytes: u64,
@@ -128,7 +127,6 @@ impl RecordFile {
         })
     }
 
-    /// Whether io_uring writes.
     pub fn is_uring(&self) -> bool {
         matches!(self.force, Force::Uring(_))
     }
@@ -260,7 +258,6 @@ impl RecordFile {
         result
     }
 
-    /// Begins to count anew.
     pub fn forget(&mut self) {
         self.count = Count::default();
     }

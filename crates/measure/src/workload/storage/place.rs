@@ -14,13 +14,11 @@ pub struct FileSystem {
     pub kind: String,
     /// What is mounted: `/dev/vda`; as the kernel writes it, with spaces as \040.
     pub source: String,
-    /// Where.
     pub mount_point: String,
     /// The mount's and the super block's options.
     pub options: String,
 }
 
-/// Where a file lies.
 pub struct Place {
     /// The directory that was asked for.
     directory: PathBuf,
@@ -40,7 +38,6 @@ pub struct DeviceCounts {
 }
 
 impl Place {
-    /// Of an open file.
     pub fn of(file: &File, directory: &Path) -> Place {
         let file_system = mount_of(file).unwrap_or_default();
         let metadata = file.metadata().ok();

@@ -14,21 +14,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle, Thread};
 
-/// What the writer needs.
 pub struct Writer {
     pub record_file: RecordFile,
     pub batches: BatchConsumer,
-    /// Of a batch.
     pub bytes: usize,
     pub series: u32,
     pub subject: String,
     pub limit: i64,
     pub stop: Arc<Stop>,
-    /// Counts the batches written.
     pub records: Arc<AtomicU64>,
 }
 
-/// A writer that runs.
 pub struct Running {
     handle: JoinHandle<Notes>,
 }

@@ -24,9 +24,7 @@ const MOST_COUNTED: usize = 64;
 /// What the leader did between two counts.
 #[derive(Default)]
 pub struct SwitchCounts {
-    /// Rounds that were measured.
     pub rounds: u64,
-    /// Hand-overs that were not.
     pub spare: u64,
     /// Times that the leader slept.
     pub rests: u64,
@@ -34,7 +32,6 @@ pub struct SwitchCounts {
     after: Vec<(u64, u64)>,
     parks: u64,
     strays: u64,
-    /// Of the leader alone.
     own_strays: u64,
     whole: bool,
 }
@@ -48,7 +45,6 @@ fn sums(shared_memory: &SharedMemory) -> (u64, u64) {
 }
 
 impl SwitchCounts {
-    /// For this many tasks.
     pub fn new(tasks: usize) -> SwitchCounts {
         SwitchCounts {
             before: vec![(0, 0); tasks],
@@ -66,7 +62,6 @@ impl SwitchCounts {
             .zip(shared_memory.slots())
             .for_each(|(count, slot)| *count = slot.counted());
     }
-    /// Until the last.
     pub fn end(&mut self, shared_memory: &SharedMemory) {
         let (parks, strays) = sums(shared_memory);
         (self.parks, self.strays) = (parks - self.parks, strays - self.strays);

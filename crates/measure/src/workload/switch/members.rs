@@ -30,7 +30,6 @@ pub struct Ring {
     pub scheduling: Scheduling,
 }
 
-/// The members that run.
 pub struct Members {
     ring: Arc<Ring>,
     threads: Vec<JoinHandle<()>>,

@@ -51,13 +51,11 @@ pub struct Slot {
     pub arrived: AtomicI64,
     /// The last one before it handed over.
     pub left: AtomicI64,
-    /// When its sleep ends.
     pub due: AtomicI64,
     /// Of `Mode::Twice`: how long going through the working set took after the switch.
     pub after: AtomicI64,
     /// And the second time, with no task between.
     pub alone: AtomicI64,
-    /// The kernel's ids.
     pub pid: AtomicI32,
     /// As `pid`.
     pub tid: AtomicI32,
@@ -81,7 +79,6 @@ impl Slot {
         self.voluntary.store(usage.voluntary_switches, Ordering::Relaxed);
         self.involuntary.store(usage.involuntary_switches, Ordering::Release);
     }
-    /// What it reported last.
     pub fn counted(&self) -> (u64, u64) {
         (self.voluntary.load(Ordering::Relaxed), self.involuntary.load(Ordering::Acquire))
     }
@@ -171,7 +168,6 @@ impl SharedMemory {
     pub fn ready(&self) -> usize {
         self.head().ready.load(Ordering::Acquire) as usize
     }
-    /// One more is.
     pub fn add_ready(&self) {
         self.head().ready.fetch_add(1, Ordering::AcqRel);
     }
@@ -179,11 +175,9 @@ impl SharedMemory {
     pub fn is_broken(&self) -> bool {
         self.head().broken.load(Ordering::Acquire) != 0
     }
-    /// A member is gone.
     pub fn set_broken(&self) {
         self.head().broken.store(1, Ordering::Release);
     }
-    /// Whether the leader rests.
     pub fn is_parking(&self) -> bool {
         self.head().parking.load(Ordering::Acquire) != 0
     }

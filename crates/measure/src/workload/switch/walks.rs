@@ -14,7 +14,6 @@ const LEAST_PAIRS: usize = 6;
 /// Two walks through a working set, in ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Walks {
-    /// After a switch.
     pub after: i64,
     /// A second time, with no task between.
     pub alone: i64,
@@ -23,7 +22,6 @@ pub struct Walks {
 /// What pairs of walks show, in ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Indirect {
-    /// Medians of the walks.
     pub after: i64,
     pub alone: i64,
     /// The median of the differences.

@@ -20,15 +20,12 @@ use std::os::fd::{AsRawFd, OwnedFd};
 pub const MEMFD_SIZE: libc::off_t = 1 << 20;
 
 pub enum OpenMechanism {
-    /// Nothing is written.
     Clock,
     /// The ring of test points.
     Ring(OwnRing),
     /// A system call, with another one before it that is not timed.
     Raw {
-        /// The one.
         timed: Raw,
-        /// The other.
         before: Option<Raw>,
         /// In use by number.
         _open: Vec<OwnedFd>,

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 /// The module stores at most so much beside the time (PAYLOAD_MAX of punctual_point.c).
 const PAYLOAD_MAX: usize = 40;
-/// Its counters.
 const PARAMETERS: &str = "/sys/module/punctual_point/parameters";
 
 /// What the module counted of the points that came by one way.

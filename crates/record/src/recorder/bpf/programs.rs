@@ -44,7 +44,6 @@ struct Copied {
     other: u32,
     child: u32,
     syscall: u32,
-    /// It tells a name.
     to_names: bool,
 }
 

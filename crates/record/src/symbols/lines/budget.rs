@@ -8,7 +8,6 @@ const STEPS_MAX: u64 = 1 << 28;
 pub struct Budget(u64);
 
 impl Budget {
-    /// For one file.
     pub fn new() -> Budget {
         Budget(STEPS_MAX)
     }

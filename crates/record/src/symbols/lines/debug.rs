@@ -16,7 +16,6 @@ const ELFCOMPRESS_ZLIB: u32 = 1;
 
 /// Sections as they are read.
 pub type Slice<'data> = EndianSlice<'data, RunTimeEndian>;
-/// All of them.
 pub type Dwarf<'data> = gimli::Dwarf<Slice<'data>>;
 
 /// Sections of a file, unpacked where they were compressed.
@@ -37,7 +36,6 @@ impl<'data> Sections<'data> {
         })
     }
 
-    /// As gimli reads them.
     pub fn dwarf(&self) -> Dwarf<'_> {
         self.sections.borrow(|section| EndianSlice::new(section, self.endian))
     }

@@ -29,7 +29,6 @@ struct Answer {
     /// The nearest lines with code, below and above.
     below: Option<u64>,
     above: Option<u64>,
-    /// Names of source files.
     sources: BTreeSet<String>,
 }
 

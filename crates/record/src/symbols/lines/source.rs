@@ -26,7 +26,6 @@ pub fn join(parts: &[&str]) -> String {
     path
 }
 
-/// The last component.
 pub fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }

@@ -5,7 +5,6 @@ use crate::symbols::{Spec, SymbolError};
 /// A source line as named on the command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LineSpec {
-    /// As written.
     pub text: String,
     /// The program or library, where one is given.
     pub(super) binary: Option<Spec>,

@@ -213,7 +213,6 @@ fn rows(root: &Path, table: &str, [day, machine]: &[String; 2]) -> Result<Vec<Ro
 }
 
 impl StoredRun {
-    /// Its id.
     pub fn id(&self) -> &str {
         self.row.text("run").unwrap_or_default()
     }

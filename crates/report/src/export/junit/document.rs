@@ -4,13 +4,11 @@
 use crate::format::plain;
 use std::io::{self, Write};
 
-/// Everything: suites of cases.
 pub struct Report {
     name: String,
     suites: Vec<TestSuite>,
 }
 
-/// Cases that belong together.
 pub struct TestSuite {
     name: String,
     /// What else is to be known of it.
@@ -24,14 +22,12 @@ pub struct Property {
     value: String,
 }
 
-/// One verdict.
 pub struct TestCase {
     name: String,
     classname: Option<String>,
     status: TestCaseStatus,
 }
 
-/// How it came out.
 pub struct TestCaseStatus {
     kind: Option<NonSuccessKind>,
     word: String,
@@ -56,7 +52,6 @@ impl Report {
         self.suites.push(suite);
     }
 
-    /// Writes the document.
     pub fn serialize(&self, out: &mut dyn Write) -> io::Result<()> {
         let counts = counts(self.suites.iter().flat_map(|suite| &suite.cases));
         writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;

@@ -39,7 +39,6 @@ impl Bundles {
         if bundle.bytes().len() >= FULL { flush(event.cpu, bundle, packets) } else { Ok(()) }
     }
 
-    /// Writes what is left.
     pub fn finish(mut self, packets: &mut Packets<'_>) -> io::Result<()> {
         self.0.iter_mut().try_for_each(|(cpu, bundle)| flush(*cpu, bundle, packets))
     }

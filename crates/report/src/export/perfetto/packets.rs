@@ -8,7 +8,6 @@ use std::io::{self, Write};
 
 /// Track events share a sequence, because numbers of names hold within one.
 const TRACK_EVENTS: u64 = 1;
-/// Everything else.
 const OTHERS: u64 = 2;
 /// sequence_flags: numbers of names begin anew.
 const STATE_CLEARED: u64 = 1;
@@ -17,7 +16,6 @@ const NEEDS_STATE: u64 = 2;
 /// More different names than this are written out each time: untrusted names cannot exhaust memory.
 const MAX_INTERNED: usize = 100_000;
 
-/// The trace being written.
 pub struct Packets<'w> {
     out: &'w mut dyn Write,
     packet: Message,
@@ -32,12 +30,10 @@ pub struct Packets<'w> {
 pub enum Name<'n> {
     /// Its number; and whether this packet must define it.
     Number(u64, bool),
-    /// Written out.
     Text(&'n str),
 }
 
 impl<'w> Packets<'w> {
-    /// An empty trace.
     pub fn new(out: &'w mut dyn Write) -> Packets<'w> {
         Packets {
             out,

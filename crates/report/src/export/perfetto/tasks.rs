@@ -6,10 +6,8 @@ use punctual_core::{Names, Tid};
 use std::collections::BTreeSet;
 use std::io;
 
-/// Threads in one packet.
 const AT_ONCE: usize = 1_000;
 
-/// All of them.
 pub fn write(packets: &mut Packets<'_>, names: &Names) -> io::Result<()> {
     let known: Vec<(&Tid, &TaskName)> =
         names.tasks.iter().filter(|(tid, _)| **tid != Tid::IDLE).collect();

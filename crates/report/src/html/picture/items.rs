@@ -14,31 +14,23 @@ pub enum Look {
     Hue(u8),
     /// Could run, and did not.
     Ready,
-    /// Slept.
     Sleeping,
     /// Waited and could not be interrupted, or for a lock.
     Blocked,
-    /// Any other state.
     Other,
     Unknown,
-    /// A device's interrupt.
     Interrupt,
     /// An interrupt vector of the CPU.
     Vector,
     Softirq,
-    /// A timer's handler.
     Timer,
     /// In the kernel: system calls, locks, work.
     Kernel,
-    /// A test point.
     Point,
-    /// A probed function.
     Call,
-    /// A measured sample.
     Sample,
     /// A request to a device.
     Request,
-    /// Events were lost.
     Lost,
     /// Several things, each too short to be shown.
     Mixed,
@@ -75,14 +67,11 @@ impl Look {
 /// in lanes of values.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Item {
-    /// Since the picture's zero.
     pub from: i64,
-    /// Zero for an instant.
     pub length: i64,
     /// Which row of its lane.
     pub row: usize,
     pub look: Look,
-    /// Its name, by number.
     pub word: usize,
     /// In lanes of values.
     pub value: Option<i64>,
@@ -137,7 +126,6 @@ impl Words {
     }
 }
 
-/// Details as texts.
 pub fn details(details: &Details<'_>) -> Vec<(&'static str, String)> {
     let text = |detail: &Detail<'_>| match detail {
         Detail::Number(n) => n.to_string(),

@@ -11,7 +11,6 @@ pub enum Kind {
     Spans,
     /// What a thread does: spans without holes, waiting drawn thinner than running.
     State,
-    /// A curve.
     Values,
 }
 
@@ -21,7 +20,6 @@ pub struct Lane {
     pub group: String,
     /// What it shows of that.
     pub title: String,
-    /// How.
     pub kind: Kind,
     /// The colour of the group, where it is a thread.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,7 +63,6 @@ impl Lane {
         self
     }
 
-    /// How many items.
     pub fn len(&self) -> usize {
         self.items.len()
     }

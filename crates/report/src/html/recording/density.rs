@@ -4,7 +4,6 @@ use super::super::picture::Focus;
 use punctual_core::event::Recorded;
 use punctual_core::{Event, MonotonicNs, Nanos};
 
-/// Buckets of time.
 const BUCKETS: usize = 1 << 15;
 /// Events in a window. A window shows about twice as many spans.
 const MAX_EVENTS: u64 = 8_000;
@@ -29,7 +28,6 @@ impl Density {
         }
     }
 
-    /// Counts one.
     pub fn add(&mut self, event: &Event) {
         let place = self.place(event.at);
         self.counts[place] = self.counts[place].saturating_add(1);

@@ -77,7 +77,6 @@ pub struct Data {
 struct Histogram {
     name: String,
     buckets: Vec<(i64, u64)>,
-    /// The limit as stated.
     limit: Option<String>,
 }
 

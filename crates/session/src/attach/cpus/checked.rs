@@ -24,7 +24,6 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Now.
     pub fn take(recorder: &mut Entries, cpus: impl Iterator<Item = usize>) -> Reading {
         let before = Interrupts::read(&Root::system(), FILE);
         recorder.catch_up();

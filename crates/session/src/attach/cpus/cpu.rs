@@ -27,7 +27,6 @@ const FRAMES: usize = 8;
 /// A CPU that is measured.
 pub struct Cpu {
     number: usize,
-    /// What came.
     pub table: EntryTable,
     interruptions: Interruptions,
     interruption: KeptSeries,
@@ -66,7 +65,6 @@ impl Cpu {
         })
     }
 
-    /// Takes an entry in.
     pub fn push(&mut self, entry: &Entry) {
         self.table.push(entry);
         if !entry.further {
@@ -101,7 +99,6 @@ impl Cpu {
         }
     }
 
-    /// Saves what there is.
     pub fn checkpoint(&mut self) {
         self.interruption.checkpoint();
         self.entry.checkpoint();

@@ -42,16 +42,13 @@ const COUNTED: Nanos = Nanos::SECOND;
 
 /// What is asked of CPUs.
 pub struct CpuOptions {
-    /// How long.
     pub duration: Option<Nanos>,
-    /// What must hold.
     pub requirements: Vec<EntryRequirement>,
     /// By what entries are recorded: [`Backend::Auto`], or one of [`Backend::Btf`] and
     /// [`Backend::Tracefs`] alone.
     pub backend: Backend,
 }
 
-/// CPUs that are measured.
 pub struct CpuAttachment {
     unfinished: Unfinished,
     options: CpuOptions,
@@ -73,13 +70,10 @@ pub struct CpuAttachment {
     tried: BTreeSet<u64>,
 }
 
-/// The result.
 pub struct MeasuredCpus {
-    /// The figures.
     pub summary: Summary,
     /// What measuring took of the CPUs, in words.
     pub cost: Option<String>,
-    /// How the command ends.
     pub exit: Exit,
     /// What could not be written at the very end.
     pub trouble: Option<Failure>,

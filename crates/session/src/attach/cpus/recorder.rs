@@ -165,7 +165,6 @@ impl Entries {
         }
     }
 
-    /// Vectors that are seen.
     pub fn vectors(&self) -> &[Vector] {
         match &self.source {
             Source::Bpf(bpf) => &bpf.vectors,

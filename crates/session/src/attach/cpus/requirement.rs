@@ -14,7 +14,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
     pub const ALL: [Kind; 2] = [Kind::Interruption, Kind::Entry];
 
     /// The last part of its series' name.

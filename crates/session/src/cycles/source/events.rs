@@ -62,7 +62,6 @@ impl EventCycles {
         }
     }
 
-    /// Takes the next event.
     pub fn push(&mut self, event: &Event) {
         self.now = self.now.max(event.at);
         if let EventKind::Lost { count, .. } = event.what {
@@ -92,12 +91,10 @@ impl EventCycles {
         self.stream.select(tid, call);
     }
 
-    /// The last event's instant.
     pub fn now(&self) -> MonotonicNs {
         self.now
     }
 
-    /// Events that are missing.
     pub fn lost(&self) -> u64 {
         self.lost
     }

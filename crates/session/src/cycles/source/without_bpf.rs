@@ -5,7 +5,6 @@ use punctual_core::event::Group;
 use punctual_core::{Finding, Severity};
 use punctual_record::StartError;
 
-/// What no event shows.
 const LOST: &str = "holders of locks are known by who woke alone; the time of page faults that do \
                     not sleep is the thread's own; steal, user stacks and SCHED_DEADLINE periods \
                     are not known";

@@ -131,7 +131,6 @@ impl Recorders {
         self.on.attacher.iter_mut().for_each(|attacher| attacher.drain(&mut |_| ()));
     }
 
-    /// Their BPF programs.
     pub fn programs(&self) -> &Attached {
         &self.on.programs
     }

@@ -26,16 +26,13 @@ const PERIODS: std::ops::RangeInclusive<Nanos> = Nanos::from_micros(200)..=Nanos
 const PRIORITY: u8 = 80;
 /// From its preparation to its first expiry.
 const LEAD: Nanos = Nanos::from_millis(10);
-/// Its name in messages.
 const NAME: &str = "calibration";
 
 /// Where and how it is measured.
 pub struct Setup<'a> {
     /// The CPU of the thread.
     pub cpu: usize,
-    /// As requested.
     pub scheduling: Scheduling,
-    /// Its period.
     pub period: Nanos,
     /// Whether its memory is locked.
     pub lock_memory: bool,
@@ -78,9 +75,7 @@ fn usual() -> Scheduling {
     Scheduling::new(Policy::Fifo, Priority::new(PRIORITY))
 }
 
-/// The thread, measuring.
 pub struct StandIn {
-    /// Its number.
     pub tid: u32,
     /// In force.
     pub scheduling: String,
@@ -155,7 +150,6 @@ impl StandIn {
         }
     }
 
-    /// Empties its ring.
     pub fn drain(&mut self) {
         self.collector.drain(&mut self.data);
     }

@@ -48,7 +48,6 @@ impl Announcement {
         Announcement { cpus, _sockets, ..Announcement::default() }
     }
 
-    /// Looks for others.
     pub fn poll(&mut self, files: &Root) {
         match files.read("/proc/net/unix") {
             Ok(text) => {
@@ -61,7 +60,6 @@ impl Announcement {
         }
     }
 
-    /// Whom it has seen.
     pub fn found(self) -> Fact<Vec<OtherMeasurement>> {
         match self.trouble {
             Some(why) if self.found.is_empty() => Fact::Unavailable(why),

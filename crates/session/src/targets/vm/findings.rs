@@ -6,7 +6,6 @@ use punctual_host::environment::Environment;
 use punctual_lab::{GuestResult, Outcome};
 use punctual_plan::VmPlan;
 
-/// All of them.
 pub fn of(vm: &VmPlan, result: &GuestResult, environment: Option<&Environment>) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         result.problems.iter().map(|problem| unprepared(problem)).collect();

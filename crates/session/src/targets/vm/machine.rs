@@ -261,7 +261,6 @@ fn require_exists(path: &Path, is: bool, what: &str) -> Result<(), LabError> {
     is.then_some(()).ok_or_else(missing)
 }
 
-/// What the guest does.
 fn script(remote: &RemoteRun, path: &[String], devices: &str) -> String {
     let mut words = vec![
         "/usr/bin/punctual".to_owned(),

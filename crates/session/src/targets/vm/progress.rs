@@ -124,7 +124,6 @@ impl Progress {
         state.shown = Some((step.to_owned(), now));
     }
 
-    /// Takes the line away.
     pub fn end(&self) {
         self.messages.replace_line("");
     }

@@ -6,7 +6,6 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
 use std::sync::{Mutex, PoisonError};
 
-/// A lock.
 pub enum Lock {
     Plain(AtomicU32),
     Inheriting(AtomicU32),

@@ -221,7 +221,6 @@ fn open_device() -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(DEVICE)
 }
 
-/// Past the page cache.
 fn block_read() -> io::Result<Wait> {
     let direct = OFlags::DIRECT.bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(direct).open(Disk::path())?;
