@@ -403,13 +403,13 @@ fn requirements_decide_where_the_command_ended_well() {
     let _ = std::fs::remove_dir_all(place.bundle());
     let files = ["--junit", "junit.xml", "--lava", "lava", "--baseline", "history"];
     let more = ["--require", "response max < 1h", "--json"];
-    let output =
-        attached(&place, &[&files[..], &more].concat(), &["./periodic", "absolute", "200"]);
+    let loops = ["sh", "-c", "./periodic absolute 200; true"];
+    let output = attached(&place, &[&files[..], &more].concat(), &loops);
     assert_eq!(output.status.code(), Some(4), "the baseline has no run yet: {}", text(&output));
     let read =
         |name: &str| std::fs::read_to_string(place.path().join(name)).expect("it was written");
-    assert!(read("junit.xml").contains("response max &lt; 1h"), "{}", read("junit.xml"));
-    assert!(read("lava").contains("TEST_CASE_ID"), "{}", read("lava"));
+    assert!(read("junit.xml").contains("max &lt; 3600s"), "{}", read("junit.xml"));
+    assert!(read("lava").contains("run-baseline unknown"), "{}", read("lava"));
     assert!(text(&output).contains("12 runs more"), "{}", text(&output));
     assert!(place.path().join("history").is_dir());
 }
