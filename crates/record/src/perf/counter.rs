@@ -224,6 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[ignore = "measures this machine; ./x test --all"]
     fn a_count_that_took_turns_is_scaled_to_all_the_time() {
         let reading = |value, enabled, running| Reading {
             value,
@@ -238,6 +239,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "measures this machine; ./x test --all"]
     fn faults_of_this_thread_are_counted() {
         let counter = match Counter::of(&PerfEvent::PAGE_FAULTS, Whom::ThisThread) {
             Ok(counter) => counter,

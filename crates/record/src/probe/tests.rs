@@ -82,6 +82,7 @@ fn every_call_is_paired_with_its_own_end() {
 }
 
 #[test]
+#[ignore = "measures this machine; ./x test --all"]
 fn the_same_where_each_place_is_a_perf_event() {
     crate::bpf::uprobe::ONE_BY_ONE.set(true);
     all_calls_are_paired();
@@ -137,6 +138,7 @@ fn all_calls_are_paired() {
 }
 
 #[test]
+#[ignore = "measures this machine; ./x test --all"]
 fn children_are_timed_when_the_family_is() {
     let dir = tempfile::tempdir().unwrap();
     let Some(program) = compiled(dir.path()) else { return };
@@ -158,6 +160,7 @@ fn children_are_timed_when_the_family_is() {
 }
 
 #[test]
+#[ignore = "measures this machine; ./x test --all"]
 fn the_cost_is_measured_for_each_kind_of_function() {
     match cost::measure(&all_cpus()) {
         Err(why) => println!("SKIPPED: {why}"),
