@@ -3,7 +3,7 @@
 
 use crate::isolate_support::Kernel;
 use crate::isolate_support::killing::{Death, Fate, Memory, MortalFiles};
-use crate::isolate_support::machine::{set, task, v1, v2};
+use crate::isolate_support::machine::{PF_KTHREAD, PF_NO_SETAFFINITY, set, task, v1, v2};
 use punctual_host::isolate::{self, CreateError, Entry, Membership, Request, Standing, Target};
 use punctual_host::journal::{IfChanged, Store, UndoReport};
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
@@ -85,6 +85,27 @@ fn a_task_that_chose_its_cpus_or_its_cgroup_meanwhile_keeps_them() {
     assert_eq!((report.journals[0].affinities_left, cgroup(&kernel, 100)), (1, elsewhere));
     assert_eq!(report.journals[0].changed_hands.len(), 1);
     assert_eq!(kernel.with(|state| state.tasks[&1].allowed.clone()), set("1"));
+}
+
+#[test]
+fn a_kernel_thread_that_was_bound_since_it_was_noted_stays_where_the_kernel_has_it() {
+    let (kernel, store) = (v1("cpuset."), Memory::default());
+    kernel.with(|state| {
+        let root = state.mount.clone();
+        state.tasks.insert(400, task(400, "kworker/3:0", 2, PF_KTHREAD, "0-3", &root));
+    });
+    isolate::create(&cpu3(), &kernel, &store).unwrap();
+    kernel.with(|state| {
+        let root = state.mount.clone();
+        let worker = state.tasks.get_mut(&400).unwrap();
+        worker.flags |= PF_NO_SETAFFINITY;
+        // One that is being made can be noted and not be moved.
+        (worker.allowed, worker.cgroup) = (set("3"), root);
+    });
+    let report = undo(&kernel, &store);
+    assert!(report.is_complete(), "{report:?}");
+    assert_eq!(report.journals[0].affinities_left, 1);
+    assert_eq!(kernel.with(|state| state.tasks[&400].allowed.clone()), set("3"));
 }
 
 #[test]

@@ -25,6 +25,7 @@ pub mod measure;
 pub mod new;
 pub mod occupancy;
 pub mod pairs;
+mod printing;
 pub mod probe;
 pub mod recipe;
 pub mod report;

@@ -160,7 +160,9 @@ pub fn restore_affinity(
     if now == task.cpus {
         return Return::Home { moved: false };
     }
-    if !note.is_some_and(|note| left_by_a_move(note, &task.cpus, &now)) {
+    // A kernel thread that was being made when it was noted: the kernel has bound it since.
+    let is_bound = tasks::stat(files, task.id.tid).is_ok_and(|stat| stat.is_bound());
+    if is_bound || !note.is_some_and(|note| left_by_a_move(note, &task.cpus, &now)) {
         return Return::ChangedSince;
     }
     match files.set_affinity(task.id.tid, &task.cpus) {

@@ -339,7 +339,12 @@ impl State {
     /// A task asks for CPUs (kernel/sched/core.c, sched_setaffinity): it gets those that its cgroup
     /// has.
     pub fn ask(&mut self, tid: i32, cpus: &CpuSet) -> Answer<()> {
-        let cgroup = self.tasks.get(&tid).ok_or(libc::ESRCH)?.cgroup.clone();
+        let task = self.tasks.get(&tid).ok_or(libc::ESRCH)?;
+        // kernel/sched/syscalls.c, sched_setaffinity.
+        if task.flags & PF_NO_SETAFFINITY != 0 {
+            return Err(libc::EINVAL);
+        }
+        let cgroup = task.cgroup.clone();
         let granted = cpus.intersection(&self.effective(&cgroup));
         if granted.is_empty() {
             return Err(libc::EINVAL);

@@ -1,6 +1,7 @@
 //! `punctual compare`: which differences between runs are statistically significant.
 
-use super::bundle::{open_checked, show_options};
+use super::bundle::open_checked;
+use super::printing;
 use super::stored::{Stored, StoredRun};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
@@ -175,8 +176,5 @@ fn write(args: &Args, comparison: &Comparison) -> Result<(), Failure> {
         export::write_junit_of_gates(comparison, &mut xml).map_err(Failure::failed)?;
         output::write_to(Some(path), &xml)?;
     }
-    if args.json {
-        return output::print_json(comparison);
-    }
-    output::print(&terminal::comparison(comparison, &show_options()))
+    printing::print(comparison, args.json, |o| terminal::comparison(comparison, o), &[])
 }

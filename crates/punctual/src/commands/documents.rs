@@ -1,9 +1,8 @@
 //! What is no bundle and can be shown like one: a lab, a search, a tuning, a comparison.
 
-use super::bundle::show_options;
+use super::printing::print;
 use super::{hunt, lab};
 use crate::exit::Failure;
-use crate::output;
 use punctual_bundle::Member;
 use punctual_bundle::comparison::{self, Comparison};
 use punctual_bundle::hunt::HuntDocument;
@@ -92,22 +91,13 @@ impl Document {
     /// # Errors
     /// It cannot be printed.
     pub fn print(&self, json: bool) -> Result<(), Failure> {
-        let options = &show_options();
         let place = self.place.display().to_string();
-        match (&self.content, json) {
-            (Content::Lab(lab), true) => output::print_json(lab),
-            (Content::Lab(lab), false) => output::print(&terminal::lab(lab, &place, options)),
-            (Content::Search(search), true) => output::print_json(search),
-            (Content::Search(search), false) => {
-                output::print(&terminal::hunt(search, &place, options))
-            }
-            (Content::Tuning(tuning), true) => output::print_json(tuning),
-            (Content::Tuning(tuning), false) => {
-                output::print(&terminal::tune(tuning, &place, options))
-            }
-            (Content::Comparison(comparison), true) => output::print_json(comparison),
-            (Content::Comparison(comparison), false) => {
-                output::print(&terminal::comparison(comparison, options))
+        match &self.content {
+            Content::Lab(lab) => print(lab, json, |o| terminal::lab(lab, &place, o), &[]),
+            Content::Search(found) => print(found, json, |o| terminal::hunt(found, &place, o), &[]),
+            Content::Tuning(found) => print(found, json, |o| terminal::tune(found, &place, o), &[]),
+            Content::Comparison(found) => {
+                print(found, json, |o| terminal::comparison(found, o), &[])
             }
         }
     }

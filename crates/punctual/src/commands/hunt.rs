@@ -3,7 +3,7 @@
 pub mod exit;
 pub mod report;
 
-use super::bundle::show_options;
+use super::printing;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_core::Nanos;
@@ -126,15 +126,10 @@ fn search(args: SearchArgs) -> Ending {
     if let Some(file) = &args.junit {
         report::write_junit(&document, file)?;
     }
-    if args.json {
-        output::print_json(&document)?;
-    } else {
-        output::print(&terminal::hunt(&document, &place.display().to_string(), &show_options()))?;
-        output::print(&format!("\nsearch  {}\n", shown(&place)))?;
-        if let Some(page) = page {
-            output::print(&format!("report  {}\n", shown(&page)))?;
-        }
-    }
+    let directory = place.display().to_string();
+    let text = |options: &_| terminal::hunt(&document, &directory, options);
+    let places = [("search", Some(place.as_path())), ("report", page.as_deref())];
+    printing::print(&document, args.json, text, &places)?;
     if interrupted {
         return Err(Failure::failed(format!(
             "interrupted: continue with `punctual hunt --resume {}`",

@@ -4,13 +4,12 @@ mod apply;
 mod plan;
 mod report;
 
-use super::bundle::show_options;
+use super::printing;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::tune::{TuningDocument, TuningEnd};
 use punctual_core::Nanos;
 use punctual_report::{html, terminal};
-use punctual_session::messages::shown;
 use punctual_session::tune::asked::{Options, Planned, Source, planned};
 use punctual_session::tune::offer::Choice;
 use punctual_session::tune::run::{self, Ended};
@@ -180,16 +179,10 @@ fn print(
         true => Some(report::write(document, place, page)?),
         false => None,
     };
-    if json {
-        return output::print_json(document);
-    }
     let directory = place.display().to_string();
-    output::print(&terminal::tune(document, &directory, &show_options()))?;
-    output::print(&format!("\ntuning  {}\n", shown(place)))?;
-    if let Some(page) = page {
-        output::print(&format!("report  {}\n", shown(&page)))?;
-    }
-    Ok(())
+    let text = |options: &_| terminal::tune(document, &directory, options);
+    let places = [("tuning", Some(place)), ("report", page.as_deref())];
+    printing::print(document, json, text, &places)
 }
 
 /// The exit code that it means.

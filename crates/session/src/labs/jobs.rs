@@ -6,6 +6,7 @@ use super::request::{Overrides, checked};
 use super::run_name::RunName;
 use super::times::Times;
 use crate::exit::Failure;
+use punctual_analyze::stats::median_of_sorted;
 use punctual_bundle::lab::VIRTUAL_MACHINE;
 use punctual_core::Nanos;
 use punctual_plan::TargetPlan;
@@ -156,10 +157,10 @@ impl Planned {
         let median = |cell: usize| {
             let runs = (0..self.seeds.len())
                 .flat_map(|seed| (0..self.repeat).map(move |repeat| Job { cell, seed, repeat }));
-            let mut took: Vec<i64> =
-                runs.filter_map(|job| took(&self.name(&job))).map(Nanos::ns).collect();
-            took.sort_unstable();
-            took.get(took.len() / 2).copied().map(Nanos)
+            let took = runs.filter_map(|job| took(&self.name(&job)));
+            let mut took: Vec<f64> = took.map(|took| took.ns() as f64).collect();
+            took.sort_by(f64::total_cmp);
+            median_of_sorted(&took).map(|ns| Nanos(ns as i64))
         };
         let all: Vec<Option<Nanos>> = (0..self.cells.len()).map(median).collect();
         self.cells.iter_mut().zip(all).for_each(|(cell, took)| cell.took = took);

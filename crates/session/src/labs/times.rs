@@ -1,5 +1,6 @@
 //! What runs of labs took on this machine: how long the next ones take is estimated from it.
 
+use punctual_analyze::stats::median_of_sorted;
 use punctual_bundle::Member;
 use punctual_core::Nanos;
 use punctual_lab::Cache;
@@ -30,8 +31,7 @@ impl Times {
         let known = runs.filter(|[estimated, took]| *estimated > 0 && *took > 0);
         let mut ratios: Vec<f64> = known.map(|[e, took]| *took as f64 / *e as f64).collect();
         ratios.sort_by(f64::total_cmp);
-        let middle = ratios.get(ratios.len() / 2)?;
-        Some((*middle, ratios.len()))
+        Some((median_of_sorted(&ratios)?, ratios.len()))
     }
 
     pub fn add(&mut self, kind: String, estimated: Nanos, took: Nanos) {

@@ -1,6 +1,6 @@
 //! `punctual hunt report`: what a search found, once more.
 
-use crate::commands::bundle::show_options;
+use crate::commands::printing;
 use crate::exit::{Ending, Failure};
 use crate::output;
 use punctual_bundle::Member;
@@ -40,13 +40,9 @@ pub fn run(args: Args) -> Ending {
     if let Some(file) = &args.junit {
         write_junit(&document, file)?;
     }
-    if args.json {
-        output::print_json(&document)?;
-    } else {
-        let directory = args.directory.display().to_string();
-        output::print(&terminal::hunt(&document, &directory, &show_options()))?;
-        output::print(&format!("\nreport  {}\n", shown(&page)))?;
-    }
+    let directory = args.directory.display().to_string();
+    let text = |options: &_| terminal::hunt(&document, &directory, options);
+    printing::print(&document, args.json, text, &[("report", Some(&page))])?;
     Ok(document.exit())
 }
 

@@ -1,7 +1,7 @@
 //! `punctual lab report`: the results of a lab as one page.
 
-use crate::commands::bundle::show_options;
 use crate::commands::bundle_page;
+use crate::commands::printing;
 use crate::commands::stored::{Stored, StoredRun};
 use crate::exit::{Ending, Failure};
 use crate::output;
@@ -11,7 +11,6 @@ use punctual_bundle::{Bundle, Member};
 use punctual_report::html::HtmlError;
 use punctual_report::{export, html, terminal};
 use punctual_session::labs::worst;
-use punctual_session::messages::shown;
 use std::path::{Path, PathBuf};
 
 /// Write the report of a lab, finished or not
@@ -54,16 +53,9 @@ pub fn run(args: Args) -> Ending {
     if let Some(file) = &args.junit {
         write_junit(&document, file)?;
     }
-    if args.json {
-        output::print_json(&document)?;
-    } else {
-        output::print(&terminal::lab(
-            &document,
-            &args.directory.display().to_string(),
-            &show_options(),
-        ))?;
-        output::print(&format!("\nreport  {}\n", shown(&page)))?;
-    }
+    let directory = args.directory.display().to_string();
+    let text = |options: &_| terminal::lab(&document, &directory, options);
+    printing::print(&document, args.json, text, &[("report", Some(&page))])?;
     Ok(document.exit())
 }
 

@@ -1,7 +1,7 @@
 //! `punctual lab run`: every cell of a lab file.
 
 use super::report;
-use crate::commands::bundle::show_options;
+use crate::commands::printing;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_core::Nanos;
@@ -18,7 +18,6 @@ use punctual_session::labs::lane::Lane;
 use punctual_session::labs::learned::learn;
 use punctual_session::labs::request::{self, Overrides};
 use punctual_session::labs::{schedule, slurm};
-use punctual_session::messages::shown;
 use punctual_session::targets::NOT_EXACT;
 use std::path::PathBuf;
 
@@ -171,15 +170,10 @@ pub fn run(args: Args) -> Ending {
     if let Some(file) = &args.junit {
         report::write_junit(&document, file)?;
     }
-    if args.json {
-        output::print_json(&document)?;
-    } else {
-        output::print(&terminal::lab(&document, &path.display().to_string(), &show_options()))?;
-        output::print(&format!("\nlab     {}\n", shown(&path)))?;
-        if let Some(page) = page {
-            output::print(&format!("report  {}\n", shown(&page)))?;
-        }
-    }
+    let directory = path.display().to_string();
+    let text = |options: &_| terminal::lab(&document, &directory, options);
+    let places = [("lab", Some(path.as_path())), ("report", page.as_deref())];
+    printing::print(&document, args.json, text, &places)?;
     if ran.interrupted {
         return Err(Failure::failed("interrupted: run the same command again to continue"));
     }

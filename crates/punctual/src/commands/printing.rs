@@ -1,0 +1,31 @@
+//! A document as tables, or as its JSON.
+
+use super::bundle::show_options;
+use crate::exit::Failure;
+use crate::output;
+use punctual_report::terminal::ShowOptions;
+use punctual_session::messages::shown;
+use serde::Serialize;
+use std::path::Path;
+
+/// Prints a document: as its JSON, or as tables with these places below.
+///
+/// # Errors
+/// It cannot be printed.
+pub fn print<D: Serialize>(
+    document: &D,
+    json: bool,
+    tables: impl FnOnce(&ShowOptions) -> String,
+    places: &[(&str, Option<&Path>)],
+) -> Result<(), Failure> {
+    if json {
+        return output::print_json(document);
+    }
+    let mut text = tables(&show_options());
+    let known = places.iter().filter_map(|(what, place)| Some((what, (*place)?)));
+    for (nth, (what, place)) in known.enumerate() {
+        let gap = if nth == 0 { "\n" } else { "" };
+        text += &format!("{gap}{what:<8}{}\n", shown(place));
+    }
+    output::print(&text)
+}
