@@ -22,6 +22,7 @@ use punctual_analyze::gaps::Gaps;
 use punctual_bundle::{Bundle, BundleWriter, Outcome, PhaseMeta};
 use punctual_core::event::{Group, Names, Recorded};
 use punctual_core::{Event, Finding, Severity};
+use punctual_traces::NO_MACHINE;
 use std::path::Path;
 
 /// The phase of a bundle of this kind.
@@ -140,10 +141,12 @@ fn add_cycles(
     phase.left_out = cycles.left_out().into_iter().collect();
     writer.write_phase(0, &phase).map_err(Failure::failed)?;
     let none = cycles.nothing_found(None);
+    let remedy = remedy_of_calls(recorded)
+        .unwrap_or("name a thread with --thread, or record system calls and timers, too");
     findings.extend(none.as_ref().map(|why| {
-        Finding::new("no-cycles-found", Severity::Note, PHASE, why.clone())
-            .remedy("name a thread with --thread, or record system calls and timers, too")
+        Finding::new("no-cycles-found", Severity::Note, PHASE, why.clone()).remedy(remedy)
     }));
+    let none = none.map(|why| format!("{why}\nhelp: {remedy}"));
     let unwritten = cycles.unwritten();
     let views = [PhaseView { meta: &phase, series: cycles.views().collect() }];
     let measured = Measured { phases: &views, found: &findings, recorded: None, unwritten };
@@ -156,6 +159,12 @@ fn add_cycles(
     Ok(Converted { exit, none, described: described.collect() })
 }
 
+/// How the system calls of a trace get their names, where only that is missing.
+fn remedy_of_calls(recorded: &Recorded) -> Option<&str> {
+    let nameless = recorded.findings.iter().find(|finding| finding.id == NO_MACHINE);
+    nameless.and_then(|finding| finding.remedy.as_deref())
+}
+
 /// What cannot be known of cycles by what was recorded.
 fn limits(recorded: &Recorded) -> Vec<Finding> {
     if !recorded.covers(Group::Sched) {
@@ -163,8 +172,12 @@ fn limits(recorded: &Recorded) -> Vec<Finding> {
         let finding = Finding::new("trace-without-switches", Severity::Bad, PHASE, message);
         return vec![finding.remedy("record as `punctual recipe` prints it")];
     }
+    let of_calls = remedy_of_calls(recorded);
     let missing: Vec<String> = missing(&recorded.groups)
-        .map(|(group, what)| format!("no {} events: {what}", group.word()))
+        .map(|(group, what)| match of_calls {
+            Some(_) if group == Group::Syscall => format!("no names of system calls: {what}"),
+            _ => format!("no {} events: {what}", group.word()),
+        })
         .collect();
     let beside = "steal, user stacks, holders of locks without priority inheritance other than by \
                   who woke, and releases before a wait began are not in a recording";
@@ -174,7 +187,7 @@ fn limits(recorded: &Recorded) -> Vec<Finding> {
             let message = format!("not known of its cycles: {}", missing.join("; "));
             Finding::new("trace-limits", Severity::Warning, PHASE, message)
                 .evidence(beside)
-                .remedy("record as `punctual recipe` prints it")
+                .remedy(of_calls.unwrap_or("record as `punctual recipe` prints it"))
         }
     };
     vec![finding]

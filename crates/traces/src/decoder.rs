@@ -401,11 +401,7 @@ impl Decoder {
         let has = |meaning: &Meaning| {
             self.tracepoints.iter().any(|known| known.meaning == Some(*meaning))
         };
-        let is_call = |known: &Tracepoint| {
-            known.call.is_some() || known.meaning == Some(Meaning::SyscallEnter)
-        };
-        // Of a machine that is not known, numbers do not say which call it is.
-        let calls = self.calls.has_names() && self.tracepoints.iter().any(is_call);
+        let calls = self.calls.has_names() && self.has_calls();
         let whole = |group: &Group| match group {
             Group::Syscall => calls,
             Group::Futex => calls && self.calls.knows_futex(),
@@ -415,6 +411,19 @@ impl Decoder {
             }
         };
         Group::ALL.iter().copied().filter(whole).collect()
+    }
+
+    fn has_calls(&self) -> bool {
+        let is_call = |known: &Tracepoint| {
+            known.call.is_some() || known.meaning == Some(Meaning::SyscallEnter)
+        };
+        self.tracepoints.iter().any(is_call)
+    }
+
+    /// Whether there are system calls by numbers of a machine that is not known, which do not say
+    /// which calls they are.
+    pub(crate) fn has_nameless_calls(&self) -> bool {
+        self.has_calls() && !self.calls.has_names()
     }
 
     pub(crate) fn names(&self) -> Names {

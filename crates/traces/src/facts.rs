@@ -4,6 +4,10 @@ use crate::TraceClock;
 use punctual_core::event::{Names, Recorded};
 use std::collections::BTreeMap;
 
+/// The finding that names of system calls are not known, as their numbers are of a machine that the
+/// trace does not name.
+pub const NO_MACHINE: &str = "trace-machine";
+
 /// A format of traces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TraceFormat {

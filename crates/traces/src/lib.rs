@@ -35,6 +35,6 @@ mod trace;
 
 pub use clock::{ClockRelation, TraceClock};
 pub use error::TraceError;
-pub use facts::{TraceFacts, TraceFormat};
+pub use facts::{NO_MACHINE, TraceFacts, TraceFormat};
 pub use input::ReadAt;
 pub use trace::Trace;

@@ -86,6 +86,7 @@ impl Reader for TextReader {
     fn about(&self) -> About {
         About {
             producer: self.said.producer.clone(),
+            machine: self.said.machine.clone(),
             resolution: self.step.map(Nanos),
             ..About::default()
         }

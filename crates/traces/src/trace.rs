@@ -4,6 +4,7 @@ use crate::bridge::Bridge;
 use crate::ctf::CtfReader;
 use crate::dat::DatReader;
 use crate::decoder::Decoder;
+use crate::facts::NO_MACHINE;
 use crate::input::{HEAD, Sequential};
 use crate::perf::PerfReader;
 use crate::perfetto::PerfettoReader;
@@ -191,7 +192,21 @@ impl Trace {
                 .to_owned();
             add("trace-lost", Severity::Warning, message);
         }
+        findings.extend(self.without_machine(decoder));
         findings
+    }
+
+    fn without_machine(&self, decoder: &Decoder) -> Option<Finding> {
+        let message = "The trace does not say of which machine the numbers of its system calls \
+                       are: their names are not known.";
+        let finding = Finding::new(NO_MACHINE, Severity::Warning, "trace", message);
+        let remedy = "put `# machine: NAME` before its first line, NAME as `uname -m` prints it \
+                      there (x86_64, aarch64); `punctual recipe tracefs` records with it";
+        let finding = match self.format {
+            TraceFormat::FtraceText => finding.remedy(remedy),
+            _ => finding,
+        };
+        decoder.has_nameless_calls().then_some(finding)
     }
 
     fn refill(&mut self) -> Result<(), TraceError> {

@@ -2,7 +2,7 @@
 
 use punctual_core::event::{EventKind, Group, TaskState, Tid};
 use punctual_core::{Event, MonotonicNs, Nanos};
-use punctual_traces::{ClockRelation, Trace, TraceError, TraceFacts, TraceFormat};
+use punctual_traces::{ClockRelation, NO_MACHINE, Trace, TraceError, TraceFacts, TraceFormat};
 
 fn read(text: &str) -> (Vec<Event>, TraceFacts) {
     let mut trace = Trace::open(text.as_bytes().to_vec()).unwrap();
@@ -52,6 +52,39 @@ fn a_trace_is_read_whole() {
     let groups = [Group::Sched, Group::Hrtimer, Group::Syscall, Group::Futex];
     assert_eq!(facts.recorded.groups, groups);
     assert_eq!((facts.unreadable, facts.out_of_order), (0, 0));
+}
+
+/// Numbers of system calls mean something of a known machine alone.
+#[test]
+fn system_calls_have_names_where_the_text_says_its_machine() {
+    let of = |head: &str| read(&format!("{head}{}", include_str!("data/numbered-calls.txt")));
+    let kinds =
+        |events: &[Event]| -> Vec<&str> { events.iter().map(|event| event.what.name()).collect() };
+    let (events, facts) = of("");
+    assert_eq!(kinds(&events), ["sys_enter", "sched_switch", "sys_enter", "sys_exit"]);
+    assert_eq!(facts.recorded.groups, [Group::Sched]);
+    assert!(facts.names.syscalls.is_empty() && facts.machine.is_none());
+    let findings = &facts.recorded.findings;
+    let nameless = findings.iter().find(|finding| finding.id == NO_MACHINE).expect("it is said");
+    assert!(nameless.remedy.as_ref().is_some_and(|text| text.contains("`# machine: NAME`")));
+
+    // As `punctual recipe tracefs` writes it, and `perf script --header`.
+    for head in ["# machine: x86_64\n", "# arch : x86_64\n"] {
+        let (events, facts) = of(head);
+        let with_futex =
+            ["sys_enter", "sched_switch", "futex_enter", "sys_enter", "sys_exit", "futex_exit"];
+        assert_eq!(kinds(&events), with_futex, "{head}");
+        assert_eq!(facts.recorded.groups, [Group::Sched, Group::Syscall, Group::Futex]);
+        assert_eq!(facts.names.syscalls[&230], "clock_nanosleep");
+        assert_eq!(facts.machine.as_deref(), Some("x86_64"));
+        assert!(facts.recorded.findings.iter().all(|finding| finding.id != NO_MACHINE));
+    }
+    // What no table is there for, and what comes behind events that were read without it.
+    let late = |head: &str| read(&[include_str!("data/numbered-calls.txt"), head].concat()).1;
+    for facts in [of("# machine: vax\n").1, late("# machine: x86_64\n")] {
+        assert!(facts.machine.is_none() && !facts.recorded.covers(Group::Syscall));
+        assert!(facts.recorded.findings.iter().any(|finding| finding.id == NO_MACHINE));
+    }
 }
 
 #[test]

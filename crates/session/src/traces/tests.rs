@@ -290,3 +290,53 @@ fn a_trace_of_programs_alone_is_refused_by_its_name() {
     let refused = format!("{:?}", refused.expect("refused"));
     assert!(refused.contains("domain ust"), "{refused}");
 }
+
+/// What tracefs shows of a thread that sleeps for every millisecond.
+fn numbered_calls(head: &str) -> String {
+    let mut text = head.to_owned();
+    let mut add = |us: i64, who: &str, what: &str| {
+        text.push_str(&format!("{who:>22}      [000] d..1.  100.{us:06}: {what}\n"));
+    };
+    for cycle in 1..20 {
+        let due = cycle * 1_000;
+        let switch = |from: &str, to: &str| format!("sched_switch: {from} ==> {to}");
+        let servo = "next_comm=servo next_pid=7 next_prio=19";
+        let idle = "next_comm=swapper/0 next_pid=0 next_prio=120";
+        let timer = "hrtimer=00000000aaaabbbb function=hrtimer_wakeup";
+        let expires = 100_000_000_000 + due * 1_000 + 1_000_000;
+        add(due, "<idle>-0", &format!("hrtimer_expire_entry: {timer} now=100{due:06}000"));
+        add(due + 1, "<idle>-0", "sched_waking: comm=servo pid=7 prio=19 target_cpu=000");
+        let from = "prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R";
+        add(due + 3, "<idle>-0", &switch(from, servo));
+        add(due + 4, "servo-7", "sys_exit: NR 230 = 0");
+        add(due + 90, "servo-7", "sys_enter: NR 230 (1, 1, 7ffd5, 0, 0, 0)");
+        let start = format!("hrtimer_start: {timer} expires={expires} softexpires={expires}");
+        add(due + 91, "servo-7", &format!("{start} mode=ABS"));
+        let from = "prev_comm=servo prev_pid=7 prev_prio=19 prev_state=S";
+        add(due + 92, "servo-7", &switch(from, idle));
+    }
+    text
+}
+
+#[test]
+fn text_with_its_machine_has_cycles_by_system_call_and_without_says_what_to_add() {
+    let of = |head: &str| {
+        let room = tempfile::tempdir().expect("a directory");
+        let (file, directory) = (room.path().join("trace.txt"), room.path().join("bundle"));
+        std::fs::write(&file, numbered_calls(head)).expect("written");
+        let converted = import(&file, &directory, CycleOptions::default()).expect("imported");
+        let bundle = Bundle::open(&directory).expect("a bundle");
+        let limits = bundle.findings.iter().find(|finding| finding.id == "trace-limits");
+        (converted, limits.cloned().expect("what it does not have"))
+    };
+    let (converted, limits) = of("# machine: x86_64\n");
+    assert_eq!(converted.none, None);
+    assert!(converted.described.iter().any(|line| line.contains("clock_nanosleep")));
+    assert!(!limits.message.contains("system call"), "{}", limits.message);
+
+    let (converted, limits) = of("");
+    assert!(!converted.described.iter().any(|line| line.contains("clock_nanosleep")));
+    assert!(limits.message.contains("no names of system calls"), "{}", limits.message);
+    let said = [converted.none.unwrap_or_default(), limits.remedy.unwrap_or_default()].concat();
+    assert!(said.contains("`# machine: NAME`"), "{said}");
+}

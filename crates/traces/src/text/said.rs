@@ -9,6 +9,8 @@ use std::collections::VecDeque;
 #[derive(Default, Debug)]
 pub(super) struct Said {
     pub(super) producer: Option<String>,
+    /// As uname(2) names it: the numbers of system calls are those of its kernel.
+    pub(super) machine: Option<String>,
     /// A loss on this CPU before its next event.
     lost: Vec<(u16, Option<u64>)>,
     /// Events that were written and are not in the text: `entries-in-buffer/entries-written`.
@@ -28,6 +30,11 @@ impl Said {
                 _ => format!("tracefs, tracer {}", tracer.escape_debug()),
             });
         }
+        // No tracer says it: the line of `punctual recipe tracefs` and `perf script --header` do.
+        let machine = [&b"machine:"[..], b"arch :"].iter().find_map(|key| text.strip_prefix(*key));
+        if let Some(machine) = machine {
+            self.of_machine(machine.trim_ascii(), decoder);
+        }
         if let Some(counts) = text.strip_prefix(b"entries-in-buffer/entries-written:") {
             let counts = counts.trim_ascii();
             let read = number(counts).and_then(|(there, after)| {
@@ -40,6 +47,15 @@ impl Said {
             && let Some((cpus @ 1..=MOST_CPUS, _)) = number(&text[at + 3..])
         {
             decoder.has_cpu(cpus as u16 - 1);
+        }
+    }
+
+    /// Taken at the head alone, as events before it were read without it.
+    fn of_machine(&mut self, name: &[u8], decoder: &mut Decoder) {
+        let Ok(name) = std::str::from_utf8(name) else { return };
+        if decoder.covered().is_none() && self.machine.is_none() {
+            decoder.calls.set_machine(name);
+            self.machine = decoder.calls.has_names().then(|| name.to_owned());
         }
     }
 
