@@ -408,9 +408,14 @@ impl EntryStream {
             }
             Said::WorkEntry { work, function } => {
                 let queued = self.works.remove(&work);
-                self.cpu(event).begin_function(event.at, Level::Task, function, queued);
+                let cpu = self.cpu(event);
+                let level = cpu.level_of_work();
+                cpu.begin_function(event.at, level, function, queued);
             }
-            Said::WorkExit => self.end_function(event, Level::Task, out),
+            Said::WorkExit => {
+                let level = self.cpu(event).level_of_work();
+                self.end_function(event, level, out);
+            }
             Said::Nmi { handler, took } => {
                 let cpu = self.cpu(event);
                 let begin = MonotonicNs(event.at.0.saturating_sub(took.ns()));

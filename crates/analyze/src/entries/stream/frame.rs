@@ -205,6 +205,15 @@ impl Cpu {
         self.forget(Level::Hard);
     }
 
+    /// What a work item runs in: a softirq where one runs (kernel/workqueue.c: WQ_BH), else the
+    /// task; no interrupt. Where the softirq's end was not seen, its time goes on until a switch,
+    /// and is nobody else's.
+    pub(super) fn level_of_work(&mut self) -> Level {
+        self.interrupts_ended();
+        let in_softirq = self.frames[Level::Soft as usize].is_some();
+        if in_softirq { Level::Soft } else { Level::Task }
+    }
+
     /// A function is run for somebody. The first one names the entry; each later one has an entry
     /// of its own, and its time is not this one's.
     pub(super) fn begin_function(

@@ -226,3 +226,63 @@ fn an_nmi_is_what_its_event_says() {
     let [nmi] = &all[..] else { panic!("{all:#?}") };
     assert_eq!((nmi.served, nmi.begin.0, nmi.own.ns()), (Served::Nmi(0xabc), 700, 300));
 }
+
+/// The workers of WQ_BH run their work items in a softirq (Linux 6.9).
+#[test]
+fn a_work_item_in_a_softirq_is_the_softirqs() {
+    let work =
+        |at, work, function| (at, CPU, 1, named("workqueue_execute_start", [work, function]));
+    let ends = |at, work| (at, CPU, 1, named("workqueue_execute_end", [work, 0]));
+    let (_, all) = entries(&[
+        (0, CPU, 5, switch(TaskState::Sleeping, 1)),
+        (100, CPU, 1, EventKind::SoftirqEntry { vector: 6 }),
+        work(110, 0x1000, 0x77),
+        ends(140, 0x1000),
+        work(150, 0x2000, 0x88),
+        ends(190, 0x2000),
+        (200, CPU, 1, EventKind::SoftirqExit { vector: 6 }),
+        (300, CPU, 1, switch(TaskState::Sleeping, 5)),
+    ]);
+    let [second, softirq, task] = &all[..] else { panic!("{all:#?}") };
+    assert_eq!((second.served, second.further), (Served::Softirq(6), true));
+    assert_eq!((second.function, second.own.ns()), (0x88, 40));
+    assert_eq!((softirq.function, softirq.own.ns()), (0x77, 60));
+    assert_eq!((task.function, task.own.ns()), (0, 200));
+}
+
+proptest::proptest! {
+    /// The own times of entries never overlap: they add up to no more than the time that passed,
+    /// whichever begins and ends were not seen.
+    #[test]
+    fn whatever_comes_own_times_are_within_the_time(
+        events in proptest::collection::vec((0u8..14, 0u32..4, 1i64..50), 1..200),
+    ) {
+        let mut at = 0;
+        let script: Vec<_> = events
+            .into_iter()
+            .map(|(kind, tid, later)| {
+                at += later;
+                let what = match kind {
+                    0 => vector(236),
+                    1 | 2 => END,
+                    3 => EventKind::IrqEntry { irq: 1 },
+                    4 => EventKind::SoftirqEntry { vector: 1 },
+                    5 => EventKind::SoftirqExit { vector: 1 },
+                    6 => named("hrtimer_expire_entry", [u64::from(tid), WAKEUP]),
+                    7 => named("hrtimer_expire_exit", [u64::from(tid), 0]),
+                    8 => named("csd_function_entry", [SHOOTDOWN, 1]),
+                    9 => named("csd_function_exit", [1, 0]),
+                    10 => named("workqueue_execute_start", [1, 2]),
+                    11 => named("workqueue_execute_end", [1, 0]),
+                    12 => switch(TaskState::Preempted, tid + 1),
+                    _ => switch(TaskState::Sleeping, tid),
+                };
+                (at, CPU, tid, what)
+            })
+            .collect();
+        let (_, all) = entries(&script);
+        let own: i64 = all.iter().map(|entry| entry.own.ns()).sum();
+        proptest::prop_assert!(own <= at, "{own} of {at}: {all:#?}");
+        proptest::prop_assert!(all.iter().all(|one| one.begin <= one.end && one.own.ns() >= 0));
+    }
+}
