@@ -7,7 +7,7 @@ pub(crate) use programs::Programs;
 
 use crate::exit::Failure;
 use crate::interrupts::Interrupts;
-use crate::messages::Listener;
+use crate::messages::{Listener, shown};
 use punctual_analyze::exact::Exact;
 use punctual_analyze::exact::dump::Dump;
 use punctual_bundle::Bundle;
@@ -60,7 +60,7 @@ pub fn explain(
         ))
     })?;
     let digest = punctual_analyze::summarize(bundle).digest;
-    let digest = digest.ok_or_else(|| Failure::refused("the bundle holds no samples"))?;
+    let digest = digest.ok_or_else(|| without_digest(bundle))?;
     let interrupts = Interrupts::listen()?;
     let say = |step: &str| messages.progress(&format!("exact explanation: {step}"));
     let mut watch = |_: punctual_lab::Progress| match interrupts.end_requested() {
@@ -93,6 +93,20 @@ pub fn explain(
     let kernel = result.release.unwrap_or_default();
     let seen = Seen { dump: &dump, kallsyms: &symbols.kallsyms, vdso: &symbols.vdso };
     seen.write(bundle, &kernel, &digest, HowMuch { worst, ..wanted })
+}
+
+/// A replay is held against the run by the digest of its samples, which cycles of programs have not.
+fn without_digest(bundle: &Bundle) -> Failure {
+    let place = shown(&bundle.directory);
+    Failure::refused(match bundle.series().next() {
+        None => format!("{place} has no samples"),
+        Some(_) => format!(
+            "{place} has cycles of a program: only samples that punctual measures itself are \
+             replayed and explained by instruction\nhelp: `punctual explain {place}` explains \
+             them by kernel events, of a run with --explain; or measure what the program waits \
+             for with a workload of punctual (timer, mutex, storage, …)"
+        ),
+    })
 }
 
 fn samples(worst: usize) -> Wanted {
@@ -175,5 +189,22 @@ impl Seen<'_> {
         let member = bundle.member(EXACT_MEMBER).with_extension("json");
         member.replace_json(&document).map_err(Failure::failed)?;
         Ok(document)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_digest_is_told_why_it_is_not_replayed() {
+        let of = |name: &str| {
+            let bundles = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/bundles");
+            let bundle = Bundle::open(&Path::new(bundles).join(name)).expect("a bundle");
+            without_digest(&bundle).render(false)
+        };
+        let said = of("imported");
+        assert!(said.contains("that punctual measures itself") && said.contains("help:"), "{said}");
+        assert!(!said.contains("no samples"), "{said}");
     }
 }

@@ -152,6 +152,10 @@ impl Stream {
                 thread.faulted = true;
                 thread.cycle.faults = thread.cycle.faults.saturating_add(1);
             }),
+            // A fault reads: it is over, and what follows waits for the disk.
+            EventKind::BlockIssue { write: true, .. } => {
+                self.with(tid, |thread| thread.faulted = false);
+            }
             EventKind::ReclaimBegin { .. } => self.reclaims(event, true),
             EventKind::ReclaimEnd { .. } => self.reclaims(event, false),
             // The kernel has woken before whom a signal lets go on.

@@ -219,6 +219,14 @@ fn storage_and_pages_are_waited_for() {
     let events = [vec![fault, blocks(110)], disk.into()].concat();
     let explanation = explained(interval(100, 165, Kind::Interval), &events);
     assert!(causes(&explanation).contains(&(Cause::PageFault, 44)), "{explanation:?}");
+    // Directly after the fault it asks the disk for a page, or to write: only that ends the fault.
+    for (write, cause) in [(false, Cause::PageFault), (true, Cause::Io { device: 0xfe00 })] {
+        let issue = EventKind::BlockIssue { device: 0xfe00, sector: 8, bytes: 4096, write };
+        let before = vec![fault, event(108, 0, THREAD, issue), blocks(110)];
+        let explanation =
+            explained(interval(100, 165, Kind::Interval), &[before, disk.into()].concat());
+        assert!(causes(&explanation).contains(&(cause, 44)), "{explanation:?}");
+    }
 }
 
 #[test]

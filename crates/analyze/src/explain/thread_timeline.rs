@@ -311,6 +311,8 @@ impl Open {
                     | EventKind::Point { .. }
                     | EventKind::Call { .. }
                     | EventKind::Sample { .. }
+                    // A fault reads; what reclaim writes meanwhile is reclaim.
+                    | EventKind::BlockIssue { write: true, .. }
             )
     }
 
