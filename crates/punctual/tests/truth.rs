@@ -24,6 +24,13 @@ fn injected_causes_are_named_of_an_attached_program() {
     score("attach", &["higher-priority-3ms"]);
 }
 
+/// What the line of `punctual recipe` records; no other tool is needed for this one.
+#[test]
+#[ignore = "takes long; ./x test --all"]
+fn injected_causes_are_named_of_what_the_recipe_records() {
+    score("tracefs", &["higher-priority-3ms"]);
+}
+
 fn score(through: &str, cases: &[&str]) {
     let binary = testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual")));
     if testing::or_skip(Kernel::by_name(KERNEL, Arch::Amd64)).is_none()

@@ -9,6 +9,7 @@ pub mod inject;
 mod names;
 mod operation;
 mod record;
+mod recorder;
 pub mod subject;
 mod throttling;
 mod through;

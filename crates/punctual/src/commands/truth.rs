@@ -19,7 +19,7 @@ use punctual_session::truth::{self, Through, guest};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual truth\n  punctual truth --kernel \
                         6.1,6.1-rt,6.12,6.12-rt --all\n  punctual truth --kernel 6.1 irqs-disabled \
-                        softirq --json\n\nExit codes: 0 done; 3 in guests, a score is below its \
+                        softirq --json\n  punctual truth --kernel 6.1 --through perf\n\nExit codes: 0 done; 3 in guests, a score is below its \
                         floor (recall and precision 97 %, time error 5 %, unknown 3 %); 2 the \
                         request was invalid, or the kernel provides no events for explanations.")]
 pub struct Args {
@@ -39,7 +39,8 @@ pub struct Args {
     #[arg(long, value_name = "CPU", conflicts_with = "kernel")]
     cpu: Option<usize>,
     /// Score the explanations of this command, which measures meanwhile: run, attach, trace, or
-    /// account for the accounting of a run
+    /// account for the accounting of a run; or of the trace that the line of `punctual recipe`
+    /// records with another tool: tracefs, perf or trace-cmd
     #[arg(long, value_name = "COMMAND", default_value = "run", value_parser = through)]
     through: Through,
     /// Print JSON in the format punctual-truth/1 (docs/reference/truth.md)
@@ -57,9 +58,9 @@ const TIME_ERROR: f64 = 0.05;
 const UNKNOWN: f64 = 0.03;
 
 fn through(word: &str) -> Result<Through, String> {
-    let found = Through::ALL.into_iter().find(|through| through.word() == word);
+    let found = Through::all().find(|through| through.word() == word);
     found.ok_or_else(|| {
-        let known = Through::ALL.map(Through::word);
+        let known: Vec<&str> = Through::all().map(Through::word).collect();
         format!("known are {}", known.join(", "))
     })
 }
@@ -109,7 +110,8 @@ fn in_guests(args: &Args, progress: &dyn Fn(String)) -> Result<Vec<TruthSystem>,
             true => Control::Kill,
             false => Control::GoOn,
         };
-        let (system, missing) = guest::run(kernel, &passed_on, args.duration, &mut watch)?;
+        let (system, missing) =
+            guest::run(kernel, &passed_on, args.through, args.duration, &mut watch)?;
         if let Some(why) = missing {
             progress(why);
         }

@@ -11,6 +11,8 @@ const BEGIN: &str =
 const END: &str = "<!-- The end of what is made from them. -->\n";
 /// Confusions with a row of their own.
 const WORST: usize = 10;
+/// The ways in that are traces of other tools.
+const RECORDERS: [&str; 3] = ["tracefs", "perf", "trace-cmd"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -135,6 +137,25 @@ fn worst(all: &[(String, TruthSystem)]) -> String {
     table(&["injected", "shown as", "how often", "in"], rows)
 }
 
+/// How many affected samples of each kind are right, by who recorded them.
+fn by_recorder(all: &[(String, TruthSystem)]) -> String {
+    let mut scores: BTreeMap<&str, BTreeMap<&str, TruthScore>> = BTreeMap::new();
+    for (_, system) in all {
+        for case in injected(system) {
+            let of_kind = scores.entry(kind(case)).or_default();
+            of_kind.entry(&system.through).or_default().add(&case.score);
+        }
+    }
+    let rows = scores.iter().map(|(kind, of_kind)| {
+        let cell = |way: &&str| match of_kind.get(way) {
+            Some(score) => format!("{} of {}", score.right, score.affected),
+            None => "–".to_owned(),
+        };
+        std::iter::once(format!("`{kind}`")).chain(RECORDERS.iter().map(cell)).collect()
+    });
+    table(&[&["injected"][..], &RECORDERS].concat(), rows)
+}
+
 /// The series of a release, `6.12` of `6.12.117+deb13-rt-amd64`, and whether it is PREEMPT_RT: an
 /// update is no other kernel.
 fn series(release: &str) -> (&str, bool) {
@@ -164,7 +185,9 @@ fn sentence(all: &[(String, TruthSystem)]) -> String {
 
 #[test]
 fn the_page_of_scores_and_the_readme_are_those_of_the_committed_scores() {
-    let all = committed();
+    let is_recorded =
+        |(_, system): &(String, TruthSystem)| RECORDERS.contains(&system.through.as_str());
+    let (recorded, all): (Vec<_>, Vec<_>) = committed().into_iter().partition(is_recorded);
     let path = root().join("docs/notes/truth.md");
     let text = fs::read_to_string(&path).expect("the page");
     let (before, rest) = text.split_once(BEGIN).expect("the page marks the begin");
@@ -177,6 +200,14 @@ fn the_page_of_scores_and_the_readme_are_those_of_the_committed_scores() {
         matrix(&all),
         "\n### The ten most frequent confusions\n\n".to_owned(),
         worst(&all),
+        "\n### Traces of other tools\n\nRecorded by the lines of `punctual recipe`, and read as \
+         `punctual explain FILE` reads them.\n\n"
+            .to_owned(),
+        scores(&recorded),
+        "\nRight of affected samples, by kind:\n\n".to_owned(),
+        by_recorder(&recorded),
+        "\nWhat the others were shown as:\n\n".to_owned(),
+        worst(&recorded),
     ];
     let whole = format!("{before}{BEGIN}\n{}\n{END}{after}", made.concat());
     if std::env::var_os("PUNCTUAL_WRITE_DOCS").is_some() {
@@ -217,6 +248,11 @@ fn sums_and_confusions_are_those_of_the_cases() {
     let worst = worst(&all);
     assert!(worst.contains("| `a-b` | `irq` | 6 of 19 | 6.1.json |"), "{worst}");
     assert!(worst.find("`irq`") < worst.find("`self`"), "{worst}");
+    let by_recorder = by_recorder(&[(
+        "6.1-perf.json".to_owned(),
+        TruthSystem { through: "perf".to_owned(), ..all[0].1.clone() },
+    )]);
+    assert!(by_recorder.ends_with("| `a-b` | – | 12 of 19 | – |\n"), "{by_recorder}");
     let sentence = sentence(&all);
     assert!(sentence.contains("1 kinds") && sentence.contains("12 of 19"), "{sentence}");
 }

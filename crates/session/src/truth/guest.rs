@@ -1,7 +1,9 @@
 //! The cases in a guest in virtual time, with the kernel module for those of the kernel's own
 //! making.
 
+use super::Through;
 use crate::exit::Failure;
+use crate::programs::find_program;
 use punctual_bundle::truth::{TruthDocument, TruthSystem};
 use punctual_core::Nanos;
 use punctual_lab::{Accel, Arch, Control, Guest, Job, Kernel, LabError, Outcome, Progress};
@@ -21,6 +23,7 @@ const TIMEOUT: Duration = Duration::from_secs(3600);
 pub fn run(
     kernel: &str,
     arguments: &[String],
+    through: Through,
     duration: Nanos,
     watch: &mut dyn FnMut(Progress) -> Control,
 ) -> Result<(TruthSystem, Option<String>), Failure> {
@@ -37,6 +40,11 @@ pub fn run(
     let mut guest = Guest::new(kernel, Job::Script(script));
     guest.links = vec![("/usr/bin/punctual".into(), own.to_string_lossy().into_owned())];
     guest.programs = vec![own];
+    if let Some(program) = through.program() {
+        let found = find_program(program)
+            .map_err(|why| Failure::refused(format!("{program}: {why}\nhelp: install it")))?;
+        guest.programs.push(found);
+    }
     (guest.cpus, guest.memory_mb, guest.accel) = (1, 1024, Accel::VirtualTime);
     guest.timeout = TIMEOUT;
     guest.modules = MODULES.map(str::to_owned).to_vec();

@@ -1,6 +1,8 @@
 //! The ways in: how what is measured is measured, and how its explanations are read.
 
 use super::group::{self, Group};
+use super::names::MEASURING;
+use super::recorder::Recorder;
 use super::{Case, record, subject};
 use crate::exit::Failure;
 use crate::explained::{self, Wanted};
@@ -33,10 +35,25 @@ pub enum Through {
     Trace,
     /// The accounting of `punctual run`: causes without culprits, of all samples.
     Account,
+    /// A trace that another tool recorded, as `punctual explain FILE` explains it.
+    Recorded(Recorder),
 }
 
 impl Through {
-    pub const ALL: [Through; 4] = [Through::Run, Through::Attach, Through::Trace, Through::Account];
+    /// Those by what punctual records itself.
+    const OWN: [Through; 4] = [Through::Run, Through::Attach, Through::Trace, Through::Account];
+
+    pub fn all() -> impl Iterator<Item = Through> {
+        Through::OWN.into_iter().chain(Recorder::ALL.map(Through::Recorded))
+    }
+
+    /// The program that must be there beside this one.
+    pub fn program(self) -> Option<&'static str> {
+        match self {
+            Through::Recorded(recorder) => recorder.program(),
+            _ => None,
+        }
+    }
 
     pub fn word(self) -> &'static str {
         match self {
@@ -44,6 +61,7 @@ impl Through {
             Through::Attach => "attach",
             Through::Trace => "trace",
             Through::Account => "account",
+            Through::Recorded(recorder) => recorder.word(),
         }
     }
 
@@ -81,13 +99,13 @@ impl Measured<'_> {
             let words = command.get_args().map(ToOwned::to_owned).collect::<Vec<_>>();
             [vec![program], words].concat()
         };
+        let of_subject = self.case.is_of_subject();
         let mut command = match self.through {
-            Through::Run | Through::Account => start(&own),
-            Through::Trace if !self.case.is_of_subject() => start(&own),
+            Through::Run | Through::Account | Through::Recorded(_) => start(&own),
+            Through::Trace if !of_subject => start(&own),
             Through::Attach | Through::Trace => Command::new(&own),
         };
         let run = ["run", "--quiet", "--no-calibration"];
-        let of_subject = self.case.is_of_subject();
         match self.through {
             Through::Attach => {
                 command.args(["attach", "--quiet", "--explain", "--output", "bundle"]);
@@ -103,13 +121,23 @@ impl Measured<'_> {
                 command.args(["trace", "--quiet", "--events", EVENTS, "--output", "bundle", "--"]);
                 command.arg(&own).args(self.subject());
             }
+            Through::Recorded(_) if of_subject => drop(command.args(self.subject())),
+            Through::Recorded(_) => {
+                command.args(run).args(["--output", "own", "experiment.toml"]);
+            }
             _ => drop(command.args(run).args(["--output", "bundle", "experiment.toml"])),
         }
+        let recording = match self.through {
+            Through::Recorded(recorder) => Some(recorder.start(&own, self.place, self.duration)?),
+            _ => None,
+        };
         command.current_dir(self.place);
         let ran = command.stdin(Stdio::null()).output().map_err(failed)?;
+        let thread = if of_subject { subject::NAME } else { MEASURING };
+        let recorded = recording.map_or(Ok(()), |one| one.end(thread, &self.place.join("bundle")));
         match ran.status.code() {
             // 4: the machine took time from it, or a load; the samples are there.
-            Some(0 | 4) => Ok(()),
+            Some(0 | 4) => recorded,
             _ => {
                 let message = String::from_utf8_lossy(&ran.stderr).into_owned();
                 Err(message.lines().next().unwrap_or("punctual failed").to_owned())
@@ -154,7 +182,7 @@ impl Measured<'_> {
             Through::Run => format!("\n[explain]\nworst = {WORST}\naccount = false\n"),
             Through::Account => "\n[explain]\nworst = 0\naccount = true\n".to_owned(),
             Through::Trace => format!("\n[record]\nevents = [{}]\n", of(EVENTS)),
-            Through::Attach => String::new(),
+            Through::Attach | Through::Recorded(_) => String::new(),
         });
         text
     }
@@ -203,13 +231,13 @@ impl Measured<'_> {
     }
 
     /// The response times of the subject, or of the measuring thread of a run, as `attach` names
-    /// them; of a recording the subject's cycles between its own test points.
+    /// them; of our own recording the subject's cycles between its own test points.
     fn wanted(&self) -> Wanted {
         let name = |name: &str| vec![format!("{name}/response")];
         let (series, pairs) = match (self.through, self.case.is_of_subject()) {
             (Through::Trace, true) => (Vec::new(), vec![subject::CYCLE.to_owned()]),
             (_, true) => (name(subject::NAME), Vec::new()),
-            (Through::Attach, false) => (name("measure"), Vec::new()),
+            (Through::Attach | Through::Recorded(_), false) => (name(MEASURING), Vec::new()),
             _ => Default::default(),
         };
         Wanted { series, pairs, worst: Some(WORST), ..Wanted::default() }

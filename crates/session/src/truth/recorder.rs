@@ -1,0 +1,123 @@
+//! A tool of others records while a case is measured, as `punctual recipe` says. What it wrote is
+//! read as `punctual explain FILE` reads it.
+
+use crate::cycles::CycleOptions;
+use crate::traces;
+use punctual_core::Nanos;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A tool whose line of `punctual recipe` records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Recorder {
+    /// The kernel's files alone.
+    Tracefs,
+    /// perf record
+    Perf,
+    /// trace-cmd record
+    TraceCmd,
+}
+
+/// From its start on a recorder has so long before anything is measured.
+const BEFORE: Duration = Duration::from_secs(1);
+/// And records so much longer than the case lasts: what is measured starts, too, and ends.
+const LONGER: Nanos = Nanos(4_000_000_000);
+
+impl Recorder {
+    pub const ALL: [Recorder; 3] = [Recorder::Tracefs, Recorder::Perf, Recorder::TraceCmd];
+
+    /// As `punctual recipe` calls it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Recorder::Tracefs => "tracefs",
+            Recorder::Perf => "perf",
+            Recorder::TraceCmd => "trace-cmd",
+        }
+    }
+
+    /// The program that must be there.
+    pub fn program(self) -> Option<&'static str> {
+        match self {
+            Recorder::Tracefs => None,
+            Recorder::Perf | Recorder::TraceCmd => Some(self.word()),
+        }
+    }
+
+    /// Where its line writes, from the directory in which it runs.
+    fn file(self) -> &'static str {
+        match self {
+            Recorder::Tracefs => "/tmp/trace.txt",
+            Recorder::Perf => "perf.data",
+            Recorder::TraceCmd => "trace.dat",
+        }
+    }
+
+    /// Begins to record what follows within this time.
+    pub fn start(self, own: &Path, place: &Path, duration: Nanos) -> Result<Recording, String> {
+        let mut recipe = Command::new(own);
+        recipe.args(["recipe", self.word(), "--duration"]);
+        recipe.arg(format!("{}ns", (duration + LONGER).0));
+        let line = said(recipe.output())?;
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &line]).current_dir(place);
+        shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = shell.spawn().map_err(|why| why.to_string())?;
+        std::thread::sleep(BEFORE);
+        Ok(Recording { child, file: place.join(self.file()) })
+    }
+}
+
+/// A line that records.
+pub struct Recording {
+    child: Child,
+    file: PathBuf,
+}
+
+impl Recording {
+    /// Waits for its end, and makes a bundle of the cycles of the threads of this name.
+    pub fn end(self, thread: &str, bundle: &Path) -> Result<(), String> {
+        said(self.child.wait_with_output())?;
+        let cycles = CycleOptions { thread: Some(thread.to_owned()), ..CycleOptions::default() };
+        let converted = traces::import(&self.file, bundle, cycles);
+        let _ = std::fs::remove_file(&self.file);
+        converted.map_err(|why| why.render(false))?.none.map_or(Ok(()), Err)
+    }
+}
+
+/// What a command printed that ended well, else the last that it said.
+fn said(output: std::io::Result<std::process::Output>) -> Result<String, String> {
+    let output = output.map_err(|why| why.to_string())?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(text.trim().lines().last().unwrap_or("the recorder failed").to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A shell in place of this program, whose recipe is a line that writes what a recorder does.
+    fn recorded(line: &str) -> Result<(), String> {
+        let room = tempfile::tempdir().expect("a directory");
+        let own = room.path().join("own");
+        let script = format!("#!/bin/sh\ncat <<'END'\n{line}\nEND\n");
+        std::fs::write(&own, script).expect("written");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&own, mode).expect("executable");
+        let recording = Recorder::Perf.start(&own, room.path(), Nanos(1)).expect("starts");
+        recording.end("servo", &room.path().join("bundle"))
+    }
+
+    #[test]
+    fn what_the_line_of_a_recipe_writes_is_read_and_why_not_is_said() {
+        let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../traces/tests/data/servo.perf.data");
+        assert_eq!(recorded(&format!("cp {data} perf.data")), Ok(()));
+        let cannot = recorded("echo first >&2; echo no such tool >&2; exit 1");
+        assert_eq!(cannot, Err("no such tool".to_owned()));
+        assert!(recorded("echo '# tracer: nop' >perf.data").is_err(), "nothing has cycles");
+        assert!(recorded("true").is_err_and(|why| why.contains("perf.data")));
+    }
+}
