@@ -27,6 +27,7 @@ mod guest_late_loop;
 mod guest_module;
 mod guest_rtla;
 mod guest_tour;
+mod guest_tune;
 mod guests;
 mod kept_lab;
 mod lab_vm;
