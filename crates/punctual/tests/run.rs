@@ -491,7 +491,7 @@ fn a_run_is_held_against_those_before_it() {
         let junit = format!("{output}.xml");
         let arguments =
             ["run", "--quiet", "experiment.toml", "--output", output, "--junit", &junit];
-        let more = ["--baseline", "history", "--commit", &commit];
+        let more = ["--baseline", "history", "--commit", &commit, "--metrics", "metrics.prom"];
         place.punctual(&[&arguments[..], &more[..]].concat())
     };
     let first = run("first");
@@ -525,6 +525,8 @@ fn a_run_is_held_against_those_before_it() {
     }
     let junit = std::fs::read_to_string(place.path().join("worse.xml")).unwrap();
     assert!(junit.contains("baseline: ") && junit.contains("<failure"), "{junit}");
+    let metrics = std::fs::read_to_string(place.path().join("metrics.prom")).unwrap();
+    assert!(metrics.contains("verdict=\"not-met\"} 1\n"), "{metrics}");
     let shown = place.punctual(&["show", "worse", "--json"]);
     let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).expect("JSON");
     assert_eq!((&shown["verdict"], &shown["ending"]["exit_code"]), (&"not-met".into(), &3.into()));

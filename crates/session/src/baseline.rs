@@ -1,7 +1,7 @@
 //! `--baseline DIR`: the runs that a run is held against, a small file for each, by experiment,
 //! machine and kernel.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use punctual_analyze::{baseline, summarize};
 use punctual_bundle::baseline::{BaselineRun, HeldAgainst, RECORD, TREND, TrendDocument};
 use punctual_bundle::summary::{Summary, ValidityWord};
@@ -58,20 +58,19 @@ impl Baseline {
 
     /// Holds the run of this bundle, which has ended, against those before it; keeps it for those
     /// after it, and stores the verdict in the bundle.
-    pub fn hold(&self, bundle: &Path) -> Result<(Summary, Exit), Failure> {
+    pub fn hold(&self, bundle: &Path) -> Result<Summary, Failure> {
         let before = Bundle::open(bundle).map_err(Failure::failed)?;
         let (mut held, record) = self.held(&before)?;
         held.directory = self.shown();
         let after = amend::hold_against(bundle, held).map_err(Failure::failed)?;
         let mut summary = summarize(&after);
-        let exit = summary.verdict.exit();
         let code = summary.verdict.exit_code(after.manifest.command);
         summary.ending.iter_mut().for_each(|ending| ending.exit_code = code);
         amend::renew_summary(bundle, &summary).map_err(Failure::failed)?;
         if let Some(record) = record {
             self.keep(&record)?;
         }
-        Ok((summary, exit))
+        Ok(summary)
     }
 
     fn held(&self, bundle: &Bundle) -> Result<(HeldAgainst, Option<BaselineRun>), Failure> {

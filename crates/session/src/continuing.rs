@@ -1,10 +1,11 @@
 //! A run that was cut off, by a power failure or kill -9, or interrupted, goes on in its bundle.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::messages::shown;
 use crate::request::Loaded;
 use punctual_bundle::manifest::Gap;
 use punctual_bundle::reader::{FIRST_LATER, PARTS, part_directory};
+use punctual_bundle::summary::Summary;
 use punctual_bundle::{Bundle, Manifest, Member, Outcome, Series, amend, writer};
 use punctual_core::{Losses, Nanos};
 use punctual_plan::{Length, Plan};
@@ -59,17 +60,14 @@ impl Continuation {
         Member::root(&self.bundle).join(PARTS).create_directory().map_err(Failure::failed)
     }
 
-    /// After its end: the figures for other programs and the exit code are of all parts.
-    pub fn finish(&self) -> Result<Option<Exit>, Failure> {
+    /// After its end: the figures and the verdict are of all parts.
+    pub fn finish(&self) -> Result<Summary, Failure> {
         let bundle = Bundle::open(&self.bundle).map_err(Failure::failed)?;
         let mut summary = punctual_analyze::summarize(&bundle);
         let exit = summary.verdict.exit();
-        let exit = summary.ending.as_mut().map(|ending| {
-            ending.exit_code = exit as u8;
-            exit
-        });
+        summary.ending.iter_mut().for_each(|ending| ending.exit_code = exit as u8);
         amend::renew_summary(&self.bundle, &summary).map_err(Failure::failed)?;
-        Ok(exit)
+        Ok(summary)
     }
 }
 

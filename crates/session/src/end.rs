@@ -1,10 +1,12 @@
 //! The end of a bundle: figures, verdict, exit code, and its last files. Runs, attachments and
 //! recordings end here.
 
+use crate::baseline::Baseline;
+use crate::continuing::Continuation;
 use crate::exit::{Exit, Failure};
 use punctual_analyze::{PhaseView, RunView};
 use punctual_bundle::summary::Summary;
-use punctual_bundle::{BundleError, BundleWriter, Ending, Outcome, Planned};
+use punctual_bundle::{BundleError, BundleWriter, Ending, Outcome, Planned, Verdict};
 use punctual_core::Finding;
 use punctual_core::event::Recorded;
 use punctual_host::environment::Environment;
@@ -18,19 +20,59 @@ pub struct Measured<'a> {
     pub unwritten: Vec<String>,
 }
 
+/// What else decides when a bundle is closed.
+#[derive(Default)]
+pub struct Further {
+    /// The bundle is a part of the one that is continued.
+    pub continuation: Option<Continuation>,
+    /// The runs before it.
+    pub baseline: Option<Baseline>,
+}
+
 pub struct Ended {
-    /// The figures, with the verdict.
+    /// The figures, with the verdict: the last word on all of it, unless there was trouble.
     pub summary: Summary,
     pub exit: Exit,
-    /// What could not be written at the very end.
+    /// What could not be written or read at the very end.
     pub trouble: Option<Failure>,
 }
 
-/// Computes the figures and the verdict, and closes the bundle with them.
-pub fn end(mut writer: BundleWriter, outcome: Outcome, measured: Measured<'_>) -> Ended {
+/// Computes the figures and the verdict, and closes the bundle with them. Where it continues
+/// another, or is held against those before it, figures and verdict are those that follow;
+/// `conclude` gets that verdict, and none where it is not known: what it writes is the last word.
+pub fn end(
+    mut writer: BundleWriter,
+    outcome: Outcome,
+    measured: Measured<'_>,
+    further: &Further,
+    conclude: impl FnOnce(&Verdict) -> Result<(), Failure>,
+) -> Ended {
     let (summary, exit) = judge(&mut writer, outcome, measured);
+    let mut directory = writer.directory().to_owned();
     let trouble = close(writer, &summary);
-    Ended { summary, exit, trouble }
+    let mut ended = Ended { summary, exit, trouble };
+    if let Some(continuation) = &further.continuation {
+        ended.decide(continuation.finish());
+        directory.clone_from(&continuation.bundle);
+    }
+    if let Some(baseline) = further.baseline.as_ref().filter(|_| ended.trouble.is_none()) {
+        ended.decide(baseline.hold(&directory));
+    }
+    if ended.trouble.is_none() {
+        ended.trouble = conclude(&ended.summary.verdict).err();
+    }
+    ended
+}
+
+impl Ended {
+    fn decide(&mut self, with: Result<Summary, Failure>) {
+        match with {
+            Ok(summary) => (self.exit, self.summary) = (summary.verdict.exit(), summary),
+            Err(why) => {
+                self.trouble.get_or_insert(why);
+            }
+        }
+    }
 }
 
 /// The figures and the verdict, before the bundle is closed.

@@ -27,6 +27,7 @@ pub use phase_run::{LoadCounts, PhaseRun, views};
 pub use series::SeriesRun;
 
 use crate::cycles::Cycles;
+use crate::end::Further;
 use crate::exit::Failure;
 use crate::flight::{self, Flight};
 use crate::interrupts::Interrupts;
@@ -42,7 +43,6 @@ use calibration::{Recorders, Setup};
 use companion::Companion;
 use explaining::Explaining;
 use metrics::{RunMetrics, SharedMetrics};
-use punctual_bundle::manifest::Gap;
 use punctual_bundle::{BundleError, BundleWriter};
 use punctual_core::event::Group;
 use punctual_core::{CpuSet, Fact, Finding, Severity};
@@ -65,8 +65,8 @@ use watcher::Watcher;
 pub struct RunContext {
     /// Where figures are written to while they are measured.
     pub metrics: Option<MetricsFile>,
-    /// Since when nothing was measured, where it continues another.
-    pub gap: Option<Gap>,
+    /// What it continues, and what it is held against.
+    pub further: Further,
     /// In what this build differs from a release.
     pub differs: Option<&'static str>,
     /// Who hears what cannot be a finding any more.
@@ -100,7 +100,8 @@ pub fn run(
         None => partition::Held::join(plan, context.messages)?,
     };
     write_request(&mut writer, plan, loaded).map_err(Failure::failed)?;
-    context.gap.map(|gap| writer.set_gap(gap)).transpose().map_err(Failure::failed)?;
+    let gap = context.further.continuation.as_ref().map(|of| of.gap);
+    gap.map(|gap| writer.set_gap(gap)).transpose().map_err(Failure::failed)?;
     // Each step of setting up leaves pages that measuring does not need.
     memory::release_setup();
     let plan = &seeded;
@@ -142,7 +143,7 @@ pub fn run(
     let (phases, outcome) = ran.map_err(Failure::refused)?;
     unfinished.keep();
     run.findings.extend(finished?.into_iter().flatten().chain(left));
-    Ok(ending::end(run, phases, outcome))
+    Ok(ending::end(run, phases, outcome, &context.further))
 }
 
 fn write_request(

@@ -13,7 +13,7 @@ pub use foreign::{import, recognizes};
 use crate::cycles::series::SeriesPlace;
 use crate::cycles::source::{CycleRecorder, EventCycles};
 use crate::cycles::{CycleOptions, Cycles};
-use crate::end::{self, Ended, Measured};
+use crate::end::{self, Ended, Further, Measured};
 use crate::exit::{Exit, Failure};
 use crate::recorded::{self, Opened};
 use punctual_analyze::PhaseView;
@@ -150,7 +150,8 @@ fn add_cycles(
     let unwritten = cycles.unwritten();
     let views = [PhaseView { meta: &phase, series: cycles.views().collect() }];
     let measured = Measured { phases: &views, found: &findings, recorded: None, unwritten };
-    let Ended { exit, trouble, .. } = end::end(writer, Outcome::Completed, measured);
+    let Ended { exit, trouble, .. } =
+        end::end(writer, Outcome::Completed, measured, &Further::default(), |_| Ok(()));
     if let Some(trouble) = trouble {
         return Err(trouble);
     }

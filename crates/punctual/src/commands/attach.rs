@@ -162,6 +162,7 @@ pub fn run(args: Args) -> Ending {
         calibrate: args.calibrate,
         metrics: args.metrics.map(MetricsFile::new),
         on_violation: args.on_violation,
+        baseline: args.beside.baseline(),
     };
     if args.calibrate && !args.quiet {
         output::say(&format!("{}\n", calibration::MEASURING));
@@ -175,12 +176,6 @@ pub fn run(args: Args) -> Ending {
     let Args { json, details, quiet, beside, .. } = args;
     let output = Output { to_stderr: is_command, json, details, quiet, beside };
     let mut finished = ending::end(attachment, outcome);
-    if finished.none.is_none() && finished.trouble.is_none() {
-        match output.beside.hold(&directory) {
-            Ok(held) => held.into_iter().for_each(|(summary, _)| finished.held(summary)),
-            Err(why) => finished.trouble = Some(why),
-        }
-    }
     output.show(&mut finished, &directory)?;
     let code = finished.code;
     // A command's own code ends the process at once: what it holds in tracefs would stay there.

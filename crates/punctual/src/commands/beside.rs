@@ -2,7 +2,7 @@
 //! record among those of earlier runs.
 
 use super::bundle_page;
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::output;
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;
@@ -69,16 +69,17 @@ impl Beside {
         Ok(())
     }
 
-    /// Holds the bundle of a measurement that has ended against the baseline: the figures and the
-    /// exit code as they are then. `None` where there is none.
+    /// Holds the bundle of a measurement that has ended elsewhere against the baseline: the figures
+    /// and the verdict as they are then. `None` where there is none.
     ///
     /// # Errors
     /// The bundle or the records cannot be read or written.
-    pub fn hold(&self, bundle: &Path) -> Result<Option<(Summary, Exit)>, Failure> {
+    pub fn hold(&self, bundle: &Path) -> Result<Option<Summary>, Failure> {
         self.baseline().map(|baseline| baseline.hold(bundle)).transpose()
     }
 
-    fn baseline(&self) -> Option<Baseline> {
+    /// What a measurement is held against at its end.
+    pub fn baseline(&self) -> Option<Baseline> {
         let directory = self.baseline.clone()?;
         Some(Baseline { directory, commit: self.commit.clone() })
     }

@@ -25,6 +25,7 @@ use punctual_report::export::systress::{self, Layout};
 use punctual_report::format::plain;
 use punctual_report::{html, terminal};
 use punctual_session::continuing::Continuation;
+use punctual_session::end::Further;
 use punctual_session::messages::shown;
 use punctual_session::metrics::MetricsFile;
 use punctual_session::request::{self, Asked};
@@ -152,10 +153,11 @@ fn run_locally(args: &Common, asked: &Asked, continued: Option<&Path>) -> Ending
     }
     destinations::check(args, &plan)?;
     continuation.as_ref().map(Continuation::begin).transpose()?;
+    let whole = continuation.as_ref().map(|continuation| continuation.bundle.clone());
     let mut watcher = live::watcher(args.quiet);
     let context = RunContext {
         metrics: args.metrics.clone().map(MetricsFile::new),
-        gap: continuation.as_ref().map(|continuation| continuation.gap),
+        further: Further { continuation, baseline: args.beside.baseline() },
         differs: option_env!("PUNCTUAL_DIFFERS"),
         messages,
     };
@@ -163,18 +165,11 @@ fn run_locally(args: &Common, asked: &Asked, continued: Option<&Path>) -> Ending
     watcher.end();
     drop(watcher);
     let mut finished = finished?;
-    if let Some(continuation) = continuation {
-        return end_continued(args, &continuation, finished);
+    if let Some(whole) = whole {
+        // The figures of all parts.
+        show_returned(args, &whole)?;
+        return finished.trouble.map_or(Ok(finished.exit), Err);
     }
-    let held = match finished.trouble {
-        None => args.beside.hold(&finished.directory),
-        Some(_) => Ok(None),
-    };
-    let held = held.map(|held| {
-        if let Some((summary, exit)) = held {
-            (finished.summary, finished.exit) = (summary, exit);
-        }
-    });
     // Whatever cannot be printed, the files are written.
     let shown = show(&mut finished, args.json);
     let written = write_beside(args, &plan, &finished);
@@ -182,19 +177,8 @@ fn run_locally(args: &Common, asked: &Asked, continued: Option<&Path>) -> Ending
     if let Some(trouble) = finished.trouble {
         return Err(trouble);
     }
-    shown.and(written).and(closed).and(held)?;
+    shown.and(written).and(closed)?;
     Ok(finished.exit)
-}
-
-/// Shows the figures of all parts, which also decide how it ends.
-fn end_continued(args: &Common, continuation: &Continuation, finished: FinishedRun) -> Ending {
-    let mut exit = continuation.finish()?;
-    if finished.trouble.is_none() {
-        let held = args.beside.hold(&continuation.bundle)?;
-        exit = held.map(|(_, exit)| exit).or(exit);
-    }
-    show_returned(args, &continuation.bundle)?;
-    finished.trouble.map_or(Ok(exit.unwrap_or(finished.exit)), Err)
 }
 
 /// Runs an experiment on a target other than this process, shows its bundle, and returns the exit
@@ -212,7 +196,7 @@ fn run_elsewhere(target: &TargetPlan, args: &Common, asked: &Asked) -> Ending {
         }
         Returned::Bundle(exit) => exit,
     };
-    let exit = args.beside.hold(&remote.output)?.map_or(exit, |(_, exit)| exit);
+    let exit = args.beside.hold(&remote.output)?.map_or(exit, |held| held.verdict.exit());
     show_returned(args, &remote.output)?;
     if args.exact && !args.json {
         output::print(&super::explain::exactly_of(&remote.output)?)?;

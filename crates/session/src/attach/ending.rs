@@ -5,12 +5,11 @@ use super::metrics;
 use crate::command::Command;
 use crate::cycles::Cycles;
 use crate::cycles::thread::Thread;
-use crate::end::{self, Ended, Measured};
+use crate::end::{self, Ended, Further, Measured};
 use crate::exit::Failure;
-use crate::metrics::MetricsFile;
 use punctual_analyze::PhaseView;
 use punctual_bundle::summary::Summary;
-use punctual_bundle::{CommandEnd, Outcome, PhaseMeta};
+use punctual_bundle::{Outcome, PhaseMeta, Verdict};
 
 pub struct Finished {
     pub summary: Summary,
@@ -24,19 +23,11 @@ pub struct Finished {
     pub none: Option<String>,
     /// What could not be written at the very end.
     pub trouble: Option<Failure>,
-    command: Option<CommandEnd>,
     phase: PhaseMeta,
     cycles: Cycles,
 }
 
 impl Finished {
-    /// The figures are those of a bundle that was held against a baseline: the verdict and the
-    /// code follow.
-    pub fn held(&mut self, summary: Summary) {
-        self.code = summary.verdict.exit_code(self.command);
-        self.summary = summary;
-    }
-
     /// What the figures are of, as the analysis takes it.
     pub fn view(&self) -> PhaseView<'_> {
         view(&self.phase, &self.cycles)
@@ -53,6 +44,7 @@ pub fn end(mut attachment: Attachment, outcome: Outcome) -> Finished {
     let none = attachment.cycles.nothing_found(ran);
     let command = attachment.command.take().and_then(Command::ended);
     let file = attachment.options.metrics.take();
+    let baseline = attachment.options.baseline.take();
     let Attachment { mut writer, phase, cycles, findings, recorded, mut unwritten, .. } =
         attachment;
     let program = writer.manifest().experiment.clone();
@@ -67,14 +59,17 @@ pub fn end(mut attachment: Attachment, outcome: Outcome) -> Finished {
     let views = [view(&phase, &cycles)];
     let recorded = recorded.as_ref();
     let measured = Measured { phases: &views, found: &findings, recorded, unwritten };
-    let Ended { summary, trouble, .. } = end::end(writer, outcome, measured);
-    let conclude = |mut file: MetricsFile| {
-        file.conclude(&metrics::text(&program, &cycles, Some(&summary.verdict))).err()
+    // What has no figures is held against nothing.
+    let baseline = baseline.filter(|_| none.is_none());
+    let further = Further { baseline, ..Further::default() };
+    let conclude = |verdict: &Verdict| {
+        let text = || metrics::text(&program, &cycles, Some(verdict));
+        file.map_or(Ok(()), |mut file| file.conclude(&text()))
     };
-    let trouble = trouble.or_else(|| file.and_then(conclude));
+    let Ended { summary, trouble, .. } = end::end(writer, outcome, measured, &further, conclude);
     let code = summary.verdict.exit_code(command);
     let described = cycles.threads().filter_map(Thread::describe);
     let described =
         described.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
-    Finished { summary, described, cost, code, none, trouble, command, phase, cycles }
+    Finished { summary, described, cost, code, none, trouble, phase, cycles }
 }

@@ -1,5 +1,6 @@
 //! What is asked of an attachment.
 
+use crate::baseline::Baseline;
 use crate::cycles::CycleOptions;
 use crate::metrics::MetricsFile;
 use punctual_bundle::PhaseMeta;
@@ -19,6 +20,8 @@ pub struct Options {
     pub metrics: Option<MetricsFile>,
     /// What sh(1) runs when a requirement is violated.
     pub on_violation: Option<String>,
+    /// The runs that it is held against.
+    pub baseline: Option<Baseline>,
 }
 
 /// The phase of a bundle of this kind.

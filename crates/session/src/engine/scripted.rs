@@ -2,11 +2,11 @@
 //! series and the end of bundles as they are, without threads, rights and waiting.
 
 use super::{Begun, Ended, Engine, EngineClock, Round, Schedule, Source};
-use crate::end::{self, Measured};
+use crate::end::{self, Further, Measured};
 use crate::kept::{KeptSeries, shape_within};
 use punctual_analyze::PhaseView;
 use punctual_bundle::summary::Summary;
-use punctual_bundle::{Bundle, BundleWriter, Outcome, PhaseMeta, SeriesMeta};
+use punctual_bundle::{Bundle, BundleWriter, Outcome, PhaseMeta, SeriesMeta, Verdict};
 use punctual_core::{Clock, CpuSet, MonotonicNs, Nanos};
 use std::cell::Cell;
 use std::fs;
@@ -65,6 +65,7 @@ pub struct Scripted<'a> {
     pub views: usize,
     pub finished: usize,
     pub unwritten: Vec<String>,
+    pub further: Further,
     killed: bool,
 }
 
@@ -88,6 +89,7 @@ impl<'a> Scripted<'a> {
             views: 0,
             finished: 0,
             unwritten: Vec::new(),
+            further: Further::default(),
             killed: false,
         }
     }
@@ -189,6 +191,8 @@ pub struct Became {
     pub checkpoints: Vec<usize>,
     pub views: usize,
     pub finished: usize,
+    /// The verdict that is concluded with.
+    pub concluded: Option<Verdict>,
 }
 
 /// Runs a script to the end of its bundle in `directory`, unless it is killed before; signals ask
@@ -218,19 +222,24 @@ pub fn run_in(
     let mut source = Scripted::new(&writer, script);
     change(&mut source);
     let outcome = engine.run(&mut source);
-    let Scripted { phase, series, rounds, checkpoints, views, finished, unwritten, killed, .. } =
-        source;
+    let Scripted { phase, series, rounds, checkpoints, views, finished, .. } = source;
+    let Scripted { unwritten, killed, further, .. } = source;
     let of_end = match &outcome {
         Ok(outcome) => outcome.clone().unwrap_or(Outcome::Completed),
         Err(why) => Outcome::Failed { why: why.clone() },
     };
+    let mut concluded = None;
     let summary = (!killed).then(|| {
         let series = series.iter().map(KeptSeries::view).collect();
         let phases = [PhaseView { meta: &phase, series }];
         let measured = Measured { phases: &phases, found: &[], recorded: None, unwritten };
-        end::end(writer, of_end, measured).summary
+        let conclude = |verdict: &Verdict| {
+            concluded = Some(verdict.clone());
+            Ok(())
+        };
+        end::end(writer, of_end, measured, &further, conclude).summary
     });
-    Became { outcome, summary, rounds, checkpoints, views, finished }
+    Became { concluded, outcome, summary, rounds, checkpoints, views, finished }
 }
 
 /// The figures and the verdict that a reader of the bundle gets.

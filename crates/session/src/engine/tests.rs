@@ -3,6 +3,7 @@
 
 use super::CHECKPOINT;
 use super::scripted::{Became, Happens, SAMPLES, TICK, read, run, run_in};
+use crate::baseline::Baseline;
 use punctual_bundle::summary::VerdictWord;
 use punctual_bundle::{BundleWriter, Exit, Outcome};
 use punctual_core::Nanos;
@@ -274,3 +275,32 @@ fn views_and_checkpoints_have_their_distances_and_views_only_where_somebody_watc
         assert_eq!(became.views, 0);
     });
 }
+
+/// Metrics are written with it: it must not be the verdict before the bundle was held.
+#[test]
+fn what_is_concluded_with_is_the_verdict_that_a_baseline_leaves() {
+    let place = tempfile::tempdir().expect("a directory");
+    let held = |number: usize, script: Vec<(usize, Happens)>| {
+        let directory = place.path().join(number.to_string());
+        let became = run(&directory, script, None, |source| {
+            let directory = place.path().join("history");
+            source.further.baseline = Some(Baseline { directory, commit: None });
+        });
+        let verdict = became.concluded.expect("it was concluded");
+        assert_eq!(Some(&verdict), became.summary.as_ref().map(|summary| &summary.verdict));
+        assert_eq!(verdict, read(&directory).verdict, "a reader comes to another verdict");
+        (verdict.word, verdict.exit())
+    };
+    assert_eq!(held(0, vec![]).1, Exit::NoEvidence, "there are too few runs before it");
+    (1..15).for_each(|number| {
+        held(number, vec![]);
+    });
+    assert_eq!(held(15, vec![]), (Some(VerdictWord::Met), Exit::Done));
+    // Two in a hundred take longer than ever before, and not longer than what is required.
+    let slower = (1..=20).flat_map(|round| [(); 2].map(|()| (round, Happens::Takes(SLOWER))));
+    let slower: Vec<_> = slower.collect();
+    let last = (16..=20).map(|number| held(number, slower.clone())).last();
+    assert_eq!(last, Some((Some(VerdictWord::NotMet), Exit::NotMet)));
+}
+
+const SLOWER: Nanos = Nanos::from_micros(500);

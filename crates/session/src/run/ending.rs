@@ -3,11 +3,11 @@
 use super::metrics::SharedMetrics;
 use super::phase_run::{PhaseRun, views};
 use super::state::Run;
-use crate::end::{self, Ended, Measured};
+use crate::end::{self, Ended, Further, Measured};
 use crate::exit::{Exit, Failure};
 use crate::limits;
 use punctual_bundle::summary::Summary;
-use punctual_bundle::{Bundle, Outcome};
+use punctual_bundle::{Bundle, Outcome, Verdict};
 use punctual_core::Finding;
 use std::path::PathBuf;
 
@@ -21,8 +21,9 @@ pub struct FinishedRun {
     pub trouble: Option<Failure>,
 }
 
-/// Computes the figures and closes the bundle.
-pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome) -> FinishedRun {
+/// Computes the figures, closes the bundle, and writes the last metrics: with the verdict that
+/// holds then.
+pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome, further: &Further) -> FinishedRun {
     let (mut writer, mut found) = (run.writer, run.findings);
     let directory = writer.directory().to_owned();
     // Whoever closes the bundle says why it cannot be read.
@@ -37,11 +38,11 @@ pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome) -> FinishedRun {
     let (phase_views, found): (_, &[Finding]) = (views(&phases), &found);
     let unwritten = run.unwritten;
     let measured = Measured { phases: &phase_views, found, recorded: recorded.as_ref(), unwritten };
-    let Ended { summary, exit, trouble } = end::end(writer, outcome, measured);
-    let conclude = |metrics: SharedMetrics| {
-        metrics.borrow_mut().conclude(&phase_views, &summary.verdict).err()
+    let conclude = |verdict: &Verdict| {
+        let write = |of: SharedMetrics| of.borrow_mut().conclude(&phase_views, verdict);
+        run.metrics.map_or(Ok(()), write)
     };
-    let trouble = trouble.or_else(|| run.metrics.and_then(conclude));
+    let Ended { summary, exit, trouble } = end::end(writer, outcome, measured, further, conclude);
     drop(phase_views);
     FinishedRun { summary, phases, directory, exit, trouble }
 }

@@ -36,21 +36,14 @@ pub fn run(request: &Request<'_>, directory: &Path) -> Result<Exit, Failure> {
         text.parse::<EntryRequirement>().map_err(why)
     };
     let requirements = request.requirements.iter().map(read).collect::<Result<_, _>>()?;
-    let options = CpuOptions { duration: request.duration, requirements, backend: request.backend };
+    let Request { duration, backend, beside, .. } = *request;
+    let options = CpuOptions { duration, requirements, backend, baseline: beside.baseline() };
     let interrupts = Interrupts::listen()?;
     let mut attachment = CpuAttachment::start(directory, request.cpus, options)?;
     let mut watcher = live::cpu_watcher(request.quiet);
     let outcome = attachment.measure(&interrupts, &mut *watcher);
     drop(watcher);
     let mut measured = attachment.end(outcome);
-    if measured.trouble.is_none() {
-        match request.beside.hold(directory) {
-            Ok(held) => held.into_iter().for_each(|(summary, exit)| {
-                (measured.summary, measured.exit) = (summary, exit);
-            }),
-            Err(why) => measured.trouble = Some(why),
-        }
-    }
     let bundle = Bundle::open(directory).ok();
     if let Some(bundle) = &bundle {
         answer::add(bundle, &mut measured.summary);

@@ -8,8 +8,9 @@ use super::recorder::Entries;
 use super::requirement::EntryRequirement;
 use crate::attach::options::{PHASE, begun_phase};
 use crate::attach::watcher::{Disturbed, Watcher};
+use crate::baseline::Baseline;
 use crate::cycles::incomplete;
-use crate::end::{self, Measured};
+use crate::end::{self, Further, Measured};
 use crate::engine::{Begun, Ended, Engine, REFRESH, Round, Schedule, Source, SystemClock};
 use crate::exit::{Exit, Failure};
 use crate::interrupts::Interrupts;
@@ -47,6 +48,8 @@ pub struct CpuOptions {
     /// By what entries are recorded: [`Backend::Auto`], or one of [`Backend::Btf`] and
     /// [`Backend::Tracefs`] alone.
     pub backend: Backend,
+    /// The runs that it is held against.
+    pub baseline: Option<Baseline>,
 }
 
 pub struct CpuAttachment {
@@ -294,11 +297,13 @@ impl CpuAttachment {
 
     /// Computes the figures and ends the bundle.
     pub fn end(self, outcome: Outcome) -> MeasuredCpus {
-        let CpuAttachment { writer, phase, cpus, findings, cost, unwritten, .. } = self;
+        let CpuAttachment { writer, phase, cpus, findings, cost, unwritten, options, .. } = self;
         let series = cpus.values().flat_map(Cpu::views).collect();
         let views = [PhaseView { meta: &phase, series }];
         let measured = Measured { phases: &views, found: &findings, recorded: None, unwritten };
-        let end::Ended { summary, exit, trouble } = end::end(writer, outcome, measured);
+        let further = Further { baseline: options.baseline, ..Further::default() };
+        let end::Ended { summary, exit, trouble } =
+            end::end(writer, outcome, measured, &further, |_| Ok(()));
         MeasuredCpus { summary, cost, exit, trouble, phase, cpus }
     }
 }
