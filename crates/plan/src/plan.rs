@@ -19,8 +19,7 @@ impl Plan {
     /// # Errors
     /// There is more than one phase, or a program is measured.
     pub fn run_forever(&mut self) -> Result<(), String> {
-        let measures = || self.phases.iter().flat_map(|phase| &phase.measures);
-        if measures().any(|measure| matches!(measure.workload, Workload::Program(_))) {
+        if self.measures_program() {
             let why = "the series of a `program` have no lines of five minutes";
             return Err(format!("what runs forever cannot measure a program: {why}"));
         }
@@ -32,6 +31,12 @@ impl Plan {
         phase.measures.iter_mut().for_each(|measure| measure.length = Length::UntilInterrupted);
         self.forever = true;
         Ok(())
+    }
+
+    /// Whether a program is among what is measured.
+    pub fn measures_program(&self) -> bool {
+        let mut measures = self.phases.iter().flat_map(|phase| &phase.measures);
+        measures.any(|measure| matches!(measure.workload, Workload::Program(_)))
     }
 
     /// Whether what recording costs is measured before the run, and why not; not asked where

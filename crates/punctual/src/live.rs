@@ -45,12 +45,25 @@ pub fn cpu_watcher(quiet: bool) -> Box<dyn attached::Watcher<Disturbed>> {
     }
 }
 
-/// The watcher of an attached program, where standard error is a terminal: a live view, or one line
-/// where a command writes to the same terminal.
-pub fn attached_watcher(quiet: bool, is_command: bool) -> Box<dyn attached::Watcher<Attached>> {
+/// The watcher of a run that attaches to a program, where standard error is a terminal: a live
+/// view, or one line where a command writes to the same terminal.
+pub fn attached_watcher(quiet: bool, is_command: bool) -> Box<dyn Watcher> {
     match (quiet || !has_terminal(), is_command) {
         (true, _) => Box::new(Nobody),
-        (false, true) => Box::new(Line),
-        (false, false) => Box::new(View::new()),
+        (false, true) => Box::new(OfProgram(Line)),
+        (false, false) => Box::new(OfProgram(View::new())),
+    }
+}
+
+/// Shows of a run the program that it attaches to.
+struct OfProgram<W>(W);
+
+impl<W: attached::Watcher<Attached>> Watcher for OfProgram<W> {
+    fn refresh(&mut self, snapshot: &Snapshot) {
+        self.0.refresh(&Attached::of(snapshot));
+    }
+
+    fn end(&mut self) {
+        self.0.end();
     }
 }

@@ -1,13 +1,11 @@
-//! The command `attach`: a program whose cycles are measured alone ([`crate::cycles`]), from
-//! attaching to a bundle.
+//! The command `attach`: a program that is there, or that a command starts, as a plan of one
+//! measure which [`crate::run`] runs; and who disturbs CPUs.
 
-mod attachment;
 pub mod cpus;
-pub mod ending;
-mod explaining;
-mod metrics;
-mod options;
+mod program;
 pub mod watcher;
 
-pub use attachment::Attachment;
-pub use options::{Options, PHASE};
+pub use program::{CyclesAsked, plan};
+
+/// The phase of a bundle of this kind.
+pub const PHASE: &str = "attached";

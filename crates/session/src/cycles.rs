@@ -1,6 +1,5 @@
 //! The cycles of a program: records are drained, the cycles of each thread are recognised, and its
-//! series filled. The command `attach` has one of these, a run one for each program that it
-//! measures.
+//! series filled. A run has one of these for each program that it measures, or attaches to.
 //!
 //! The kernel makes a record of every cycle (`record::attach`); `analyze::cycles` infers what each
 //! thread's cycles are.
@@ -479,7 +478,7 @@ impl Cycles {
     }
 
     /// What delayed the cycles of the last minute the most.
-    pub fn top_culprit(&mut self, now: MonotonicNs) -> Option<TopCulprit> {
+    pub fn top_culprit(&self, now: MonotonicNs) -> Option<TopCulprit> {
         self.recent.top(now)
     }
 

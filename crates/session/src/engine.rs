@@ -2,9 +2,9 @@
 //! checkpoints, views, and what ends it. It knows time and ends; where samples come from, and what
 //! is kept of them, it does not know.
 //!
-//! Sources are a phase of a run (threads of workloads, loads and programs), an attached program,
-//! and the entries into the kernel on CPUs. Time comes from a clock that is passed in: with a
-//! scripted source and a simulated clock, every way to end takes microseconds.
+//! Sources are a phase of a run (threads of workloads, loads, and programs, also those that are
+//! attached to), and the entries into the kernel on CPUs. Time comes from a clock that is passed
+//! in: with a scripted source and a simulated clock, every way to end takes microseconds.
 
 #[cfg(test)]
 pub(crate) mod scripted;

@@ -15,7 +15,7 @@ const RECONNECT: Duration = Duration::from_secs(600);
 const KEEP: Duration = Duration::from_secs(24 * 3600);
 
 /// The request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// Only the plan is wanted, and nothing is started.
     pub plan_only: bool,

@@ -24,6 +24,7 @@ pub mod watcher;
 
 pub use ending::FinishedRun;
 pub use phase_run::{LoadCounts, PhaseRun, views};
+pub use program::AttachedProgram;
 pub use series::SeriesRun;
 
 use crate::cycles::Cycles;
@@ -47,12 +48,12 @@ use punctual_bundle::{BundleError, BundleWriter};
 use punctual_core::event::Group;
 use punctual_core::{CpuSet, Fact, Finding, Severity};
 use punctual_host::check;
-use punctual_host::environment;
+use punctual_host::environment::{self, Environment};
 use punctual_host::files::Root;
 use punctual_measure::load::Guarded;
 use punctual_measure::preparation;
 use punctual_plan::{MeasurePlan, Plan, Workload};
-use punctual_record::foreign_ids;
+use punctual_record::{Backend, foreign_ids};
 use punctual_sys::{memory, signals};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use state::Run;
@@ -67,6 +68,8 @@ pub struct RunContext {
     pub metrics: Option<MetricsFile>,
     /// What it continues, and what it is held against.
     pub further: Further,
+    /// The program that is attached to; the plan is then of [`crate::attach::plan`].
+    pub attached: Option<AttachedProgram>,
     /// In what this build differs from a release.
     pub differs: Option<&'static str>,
     /// Who hears what cannot be a finding any more.
@@ -88,8 +91,9 @@ pub fn run(
     watcher.preparing("checking the requirements of the experiment");
     rehearse(plan)?;
     memory::release_setup();
+    let origin = if context.attached.is_some() { "attach" } else { "run" };
     let mut writer =
-        BundleWriter::create(&plan.output, &plan.name, "run").map_err(Failure::refused)?;
+        BundleWriter::create(&plan.output, &plan.name, origin).map_err(Failure::refused)?;
     // If nothing was started, nothing is left behind. Dropping a partition undoes it, at any early
     // return.
     let mut unfinished = Unfinished::of(writer.directory());
@@ -97,9 +101,12 @@ pub fn run(
     let (made, found) = plan.partition.as_ref().map(make).transpose()?.unzip();
     let partition = match made {
         Some(made) => Some(made),
+        None if context.attached.is_some() => None,
         None => partition::Held::join(plan, context.messages)?,
     };
-    write_request(&mut writer, plan, loaded).map_err(Failure::failed)?;
+    if context.attached.is_none() {
+        write_request(&mut writer, plan, loaded).map_err(Failure::failed)?;
+    }
     let gap = context.further.continuation.as_ref().map(|of| of.gap);
     gap.map(|gap| writer.set_gap(gap)).transpose().map_err(Failure::failed)?;
     // Each step of setting up leaves pages that measuring does not need.
@@ -107,6 +114,7 @@ pub fn run(
     let plan = &seeded;
     let mut run = Run {
         guard: guard_for(plan)?,
+        attached: context.attached,
         plan,
         writer,
         findings: found.unwrap_or_default(),
@@ -120,13 +128,16 @@ pub fn run(
         interrupts,
     };
     watcher.preparing("reading the system configuration");
-    check_host(&mut run, &files, context.differs)?;
+    let environment = capture_environment(&run, &files)?;
+    if run.attached.is_none() {
+        check_host(&mut run, &files, environment, context.differs)?;
+    }
     calibrate(&mut run, watcher).map_err(Failure::failed)?;
     if plan.record.is_some() || plan.explain.is_some() {
         watcher.preparing("starting the recorder");
     }
     let metrics = run.metrics.clone();
-    run.companions = companions(plan, &run.writer, &mut run.findings, metrics)?;
+    run.companions = companions(&mut run, metrics)?;
     signals::prepare_waking()
         .map_err(|why| Failure::failed(format!("cannot install a signal handler: {why}")))?;
     memory::release_setup();
@@ -143,7 +154,7 @@ pub fn run(
     let (phases, outcome) = ran.map_err(Failure::refused)?;
     unfinished.keep();
     run.findings.extend(finished?.into_iter().flatten().chain(left));
-    Ok(ending::end(run, phases, outcome, &context.further))
+    Ok(ending::end(run, phases, outcome, context.further))
 }
 
 fn write_request(
@@ -160,14 +171,25 @@ fn write_request(
 /// Measures what recording costs, where the plan asks for that; the bundle has the result, or why
 /// there is none.
 fn calibrate(run: &mut Run, watcher: &mut dyn Watcher) -> Result<(), BundleError> {
-    let measured = match run.plan.calibration() {
+    let wanted = match run.attached {
+        None => run.plan.calibration(),
+        Some(_) if run.plan.calibrate == Some(true) => Fact::Known(()),
+        Some(_) => Fact::Unavailable(calibration::NOT_ASKED_OF_A_PROGRAM.to_owned()),
+    };
+    let measured = match wanted {
         Fact::NotAsked => return Ok(()),
         Fact::Unavailable(why) => Fact::Unavailable(why),
         Fact::Known(()) => {
             watcher.preparing(calibration::PREPARING);
             let held = preparation::prepare(false, run.plan.dma_latency.0, None);
             let placement = measure::PartitionPlacement(run.partition.as_ref());
-            let setup = Setup::of_plan(run.plan, &placement, run.writer.directory());
+            let directory = run.writer.directory();
+            let setup = match run.attached {
+                None => Setup::of_plan(run.plan, &placement, directory),
+                Some(_) => request::online_cpus()
+                    .ok()
+                    .map(|cpus| Setup::on(cpus.first().unwrap_or(0), directory)),
+            };
             let measured = match setup.zip(Recorders::of_plan(run.plan)) {
                 Some((setup, recorders)) => {
                     calibration::measure(&setup, recorders, &|| !run.interrupts.end_requested())
@@ -183,19 +205,25 @@ fn calibrate(run: &mut Run, watcher: &mut dyn Watcher) -> Result<(), BundleError
 
 /// What goes on beside measuring: all of it is in force when this returns.
 fn companions(
-    plan: &Plan,
-    writer: &BundleWriter,
-    findings: &mut Vec<Finding>,
+    run: &mut Run<'_>,
     metrics: Option<SharedMetrics>,
 ) -> Result<Vec<Box<dyn Companion>>, Failure> {
+    let plan = run.plan;
+    let Run { writer, findings, attached, .. } = run;
     let (bundle, cpus) = (writer.directory(), &plan.controller_cpus);
-    let record = |record| Recording::start(bundle, Wanted::of(record, cpus));
+    let backend = attached.as_ref().map_or(Backend::Auto, |attached| attached.backend);
+    let by_backend = |wanted: Wanted| Wanted { backend, ..wanted };
+    let record = |record| Recording::start(bundle, by_backend(Wanted::of(record, cpus)));
     let mut recording = plan.record.as_ref().map(record).transpose()?;
     let explain = plan.explain.as_ref().filter(|explain| explain.worst > 0);
     let mut flight = None;
     if let Some(explain) = explain {
         let online = request::online_cpus()?;
-        match Flight::start(bundle, explain, online.clone(), cpus) {
+        let started = match backend {
+            Backend::Tracefs => Err(Failure::refused("tracefs was requested")),
+            _ => Flight::start(bundle, explain, online.clone(), cpus),
+        };
+        match started {
             Ok(started) => flight = Some(started),
             // What the run records anyway does.
             Err(why) if foreign_ids().is_none() && records_switches(plan) => {
@@ -205,7 +233,8 @@ fn companions(
             }
             Err(why) if plan.record.is_none() && foreign_ids().is_none() => {
                 let wanted = Wanted::instead_of_flight(explain, online, cpus, flight::ROOM.0);
-                let Ok(started) = Recording::start(bundle, wanted) else { return Err(why) };
+                let started = Recording::start(bundle, by_backend(wanted));
+                let Ok(started) = started else { return Err(why) };
                 recording = Some(started);
                 findings.push(recorded_instead(&why));
             }
@@ -231,7 +260,7 @@ fn records_switches(plan: &Plan) -> bool {
 }
 
 /// The finding for a run whose worst samples are explained from a recording.
-pub(crate) fn recorded_instead(why: &Failure) -> Finding {
+fn recorded_instead(why: &Failure) -> Finding {
     let message = format!(
         "the flight recorder is unavailable: all kernel events are recorded, of which the newest \
          {} are kept; the worst samples among these are explained",
@@ -310,12 +339,21 @@ fn guard_for(plan: &Plan) -> Result<Option<Guarded>, Failure> {
     loads.then(Guarded::start).transpose().map_err(Failure::failed)
 }
 
-/// Writes the environment and the results of the check rules into the bundle; warnings become
-/// findings.
-fn check_host(run: &mut Run, files: &Root, differs: Option<&str>) -> Result<(), Failure> {
+/// Writes the environment into the bundle.
+fn capture_environment(run: &Run, files: &Root) -> Result<Environment, Failure> {
     let environment = environment::capture(files);
     run.writer.write_document("environment", &environment).map_err(Failure::failed)?;
     memory::release_setup();
+    Ok(environment)
+}
+
+/// Writes the results of the check rules into the bundle; warnings become findings.
+fn check_host(
+    run: &mut Run,
+    files: &Root,
+    environment: Environment,
+    differs: Option<&str>,
+) -> Result<(), Failure> {
     let measured = run.plan.phases.iter().flat_map(|phase| &phase.measures);
     let measured = measured.fold(CpuSet::new(), |all, measure| all.union(&measure.cpus));
     let cpus = run.partition.as_ref().map_or(measured, |partition| partition.cpus().clone());

@@ -13,16 +13,18 @@ use punctual_core::cycle::CycleKind;
 use punctual_core::{CpuSet, Nanos, SeriesRequirement};
 use punctual_record::Backend;
 use punctual_report::{format, terminal};
-use punctual_session::attach::ending::{self, Finished};
-use punctual_session::attach::{Attachment, Options, PHASE};
-use punctual_session::command;
-use punctual_session::cycles::CycleOptions;
+use punctual_session::attach::{CyclesAsked, plan};
 use punctual_session::cycles::target::Target;
-use punctual_session::interrupts::Interrupts;
+use punctual_session::cycles::thread::Thread;
+use punctual_session::end::Further;
 use punctual_session::messages::shown;
 use punctual_session::metrics::MetricsFile;
-use punctual_session::run::calibration;
-use std::path::{Path, PathBuf};
+use punctual_session::options::RunOptions;
+use punctual_session::run::{
+    self as session, AttachedProgram, FinishedRun, RunContext, calibration,
+};
+use punctual_session::{command, request};
+use std::path::PathBuf;
 
 /// Measure the cycles of a program's threads and what delayed them, or who disturbs a CPU
 ///
@@ -146,41 +148,52 @@ pub fn run(args: Args) -> Ending {
     target.run_as(command::user(args.user.as_deref())?);
     let requirements =
         args.require.iter().map(|text| requirement(text)).collect::<Result<_, _>>()?;
-    let interrupts = Interrupts::listen()?;
-    let options = Options {
-        cycles: CycleOptions {
-            phase: PHASE.to_owned(),
-            backend: args.backend,
-            kind: args.cycle,
-            deadline: args.deadline,
-            stop_above: args.stop_above,
-            requirements,
-            ..CycleOptions::default()
-        },
+    let asked = CyclesAsked {
+        kind: args.cycle,
+        deadline: args.deadline,
         duration: args.duration,
-        explain: args.explain,
-        calibrate: args.calibrate,
-        metrics: args.metrics.map(MetricsFile::new),
-        on_violation: args.on_violation,
-        baseline: args.beside.baseline(),
+        requirements,
     };
+    let messages = output::messages(args.quiet);
+    let (loaded, plan) = plan(&target, asked, messages)?;
+    let options = RunOptions { output: Some(directory), ..args.options() };
+    let plan = options.apply(plan, &request::online_cpus()?)?;
     if args.calibrate && !args.quiet {
         output::say(&format!("{}\n", calibration::MEASURING));
     }
-    let mut attachment = Attachment::start(&directory, &target, options, &interrupts)?;
-    let started = attachment.begin(&target)?;
     let is_command = !args.command.is_empty();
     let mut watcher = live::attached_watcher(args.quiet, is_command);
-    let outcome = attachment.measure(started, &interrupts, &mut *watcher);
+    let context = RunContext {
+        metrics: args.metrics.map(MetricsFile::new),
+        further: Further { baseline: args.beside.baseline(), ..Further::default() },
+        attached: Some(AttachedProgram { target, backend: args.backend }),
+        differs: None,
+        messages,
+    };
+    let finished = session::run(&plan, &loaded, context, &mut *watcher);
+    watcher.end();
     drop(watcher);
+    let mut finished = finished?;
     let Args { json, details, quiet, beside, .. } = args;
     let output = Output { to_stderr: is_command, json, details, quiet, beside };
-    let mut finished = ending::end(attachment, outcome);
-    output.show(&mut finished, &directory)?;
-    let code = finished.code;
+    output.show(&mut finished)?;
+    let code = finished.summary.verdict.exit_code(finished.command);
     // A command's own code ends the process at once: what it holds in tracefs would stay there.
     drop(finished);
     exit::of_code(code)
+}
+
+impl Args {
+    /// Those that a run has too.
+    fn options(&self) -> RunOptions {
+        RunOptions {
+            stop_above: self.stop_above,
+            explain: self.explain,
+            calibrate: self.calibrate.then_some(true),
+            on_violation: self.on_violation.clone(),
+            ..RunOptions::default()
+        }
+    }
 }
 
 /// The id of a process; a name is answered with what to type.
@@ -221,26 +234,27 @@ impl Output {
     }
 
     /// The answer, the figures, where the bundle is; or why there is nothing.
-    fn show(&self, finished: &mut Finished, directory: &Path) -> Result<(), Failure> {
-        let bundle = Bundle::open(directory).ok();
+    fn show(&self, finished: &mut FinishedRun) -> Result<(), Failure> {
+        let bundle = Bundle::open(&finished.directory).ok();
+        let none = finished.attached().and_then(|program| program.nothing_found.clone());
         // Whatever cannot be printed, the files are written.
         let written = bundle.as_ref().map_or(Ok(()), |bundle| self.beside.write(bundle));
-        if finished.none.is_none() {
+        if none.is_none() {
             if let Some(bundle) = &bundle {
                 answer::add(bundle, &mut finished.summary);
             }
-            self.figures(finished, directory)?;
+            self.figures(finished)?;
         }
         if let Some(trouble) = finished.trouble.take() {
             return Err(trouble);
         }
-        if let Some(why) = &finished.none {
-            output::complain(why);
+        if let Some(why) = none {
+            output::complain(&why);
         } else if !self.json {
             if let Some(bundle) = bundle.filter(|_| self.details) {
                 self.print(&super::explain::brief(&bundle))?;
             }
-            let name = shown(directory);
+            let name = shown(&finished.directory);
             self.print(&format!("\nbundle  {name}\nreport  punctual report {name}\n"))?;
             let terminal = match self.to_stderr {
                 true => output::terminal_size(std::io::stderr()),
@@ -253,7 +267,7 @@ impl Output {
         written
     }
 
-    fn figures(&self, finished: &Finished, directory: &Path) -> Result<(), Failure> {
+    fn figures(&self, finished: &FinishedRun) -> Result<(), Failure> {
         if self.json {
             return match self.to_stderr {
                 true => {
@@ -264,12 +278,17 @@ impl Output {
             };
         }
         if !self.details {
-            let whole = format!("--details, or punctual show {}", shown(directory));
+            let whole = format!("--details, or punctual show {}", shown(&finished.directory));
             return self.print(&terminal::brief(&finished.summary, &whole, &show_options()));
         }
-        self.print(&terminal::show(&finished.summary, &[finished.view()], &show_options()))?;
-        let lines = finished.described.iter().map(|line| format::plain(line));
-        let lines = lines.chain(finished.cost.clone()).map(|line| format!("  {line}\n"));
+        let views = session::views(&finished.phases);
+        self.print(&terminal::show(&finished.summary, &views, &show_options()))?;
+        let cycles = finished.attached().map(|program| &program.cycles);
+        let described: Vec<String> =
+            cycles.iter().flat_map(|of| of.threads()).filter_map(Thread::describe).collect();
+        let lines = described.iter().flat_map(|text| text.lines()).map(format::plain);
+        let lines = lines.chain(cycles.and_then(|of| of.cost()));
+        let lines = lines.map(|line| format!("  {line}\n"));
         self.print(&format!("\ncycles\n{}", lines.collect::<String>()))
     }
 }

@@ -158,6 +158,7 @@ fn run_locally(args: &Common, asked: &Asked, continued: Option<&Path>) -> Ending
     let context = RunContext {
         metrics: args.metrics.clone().map(MetricsFile::new),
         further: Further { continuation, baseline: args.beside.baseline() },
+        attached: None,
         differs: option_env!("PUNCTUAL_DIFFERS"),
         messages,
     };

@@ -93,6 +93,10 @@ impl watcher::Watcher<Attached> for View {
     fn refresh(&mut self, state: &Attached) {
         self.picture(|paper, height| attached::draw(state, paper, height));
     }
+
+    fn end(&mut self) {
+        self.clear();
+    }
 }
 
 impl watcher::Watcher<Disturbed> for View {

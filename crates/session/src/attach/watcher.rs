@@ -1,7 +1,9 @@
 //! Who watches while a program or CPUs are attached to, and what they see.
 
 use crate::cycles::rows::{ThreadRow, TopCulprit};
+use crate::run::watcher::Snapshot;
 use punctual_core::{CpuSet, Nanos};
+use punctual_sys::clock;
 
 /// A watcher: of an attached program, which is [`Attached`], or of CPUs, which are [`Disturbed`].
 pub trait Watcher<State> {
@@ -25,6 +27,25 @@ pub struct Attached {
     pub others: usize,
     /// What delayed the cycles of the last minute the most.
     pub culprit: Option<TopCulprit>,
+}
+
+impl Attached {
+    /// Of a run that attaches to a program.
+    pub fn of(snapshot: &Snapshot<'_>) -> Attached {
+        let now = clock::monotonic();
+        let programs = || snapshot.phase.programs.iter().map(|program| &program.cycles);
+        Attached {
+            name: snapshot.experiment.to_owned(),
+            elapsed: snapshot.elapsed,
+            planned: snapshot.planned,
+            threads: programs().flat_map(|of| of.rows()).collect(),
+            others: programs()
+                .flat_map(|of| of.threads())
+                .filter(|one| one.label().is_none())
+                .count(),
+            culprit: programs().find_map(|of| of.top_culprit(now)),
+        }
+    }
 }
 
 /// The state of CPUs at a refresh.

@@ -54,17 +54,17 @@ impl Recent {
     }
 
     fn drop_before(&mut self, second: i64) {
-        let old = |(at, _): &(i64, Sums)| *at + SECONDS as i64 <= second;
-        while self.seconds.front().is_some_and(old) {
+        while self.seconds.front().is_some_and(|(at, _)| is_old(*at, second)) {
             self.seconds.pop_front();
         }
     }
 
     /// The one with the most time, at this instant.
-    pub fn top(&mut self, now: MonotonicNs) -> Option<TopCulprit> {
-        self.drop_before(now.ns() / Nanos::SECOND.ns());
+    pub fn top(&self, now: MonotonicNs) -> Option<TopCulprit> {
+        let now = now.ns() / Nanos::SECOND.ns();
+        let last = self.seconds.iter().filter(|(at, _)| !is_old(*at, now));
         let mut all = Sums::new();
-        for (who, (time, cycles)) in self.seconds.iter().flat_map(|(_, sums)| sums) {
+        for (who, (time, cycles)) in last.flat_map(|(_, sums)| sums) {
             let sum = all.entry(*who).or_default();
             *sum = (sum.0 + *time, sum.1 + cycles);
         }
@@ -75,6 +75,10 @@ impl Recent {
         };
         Some(TopCulprit { name, is_task, time, cycles })
     }
+}
+
+fn is_old(at: i64, now: i64) -> bool {
+    at + SECONDS as i64 <= now
 }
 
 fn count(sums: &mut Sums, who: Who, time: Nanos) {
@@ -110,13 +114,13 @@ mod tests {
         let mut idle = cycle(30_000_000_000);
         idle.wake.add(MainPart::IdleExit, Nanos(5_000));
         recent.add(&idle);
-        let top = |recent: &mut Recent, second| {
+        let top = |recent: &Recent, second| {
             recent.top(at(second)).map(|top| (top.name, top.is_task, top.time.ns(), top.cycles))
         };
-        assert_eq!(top(&mut recent, 31), Some(("hog".to_owned(), true, 16_000, 2)));
+        assert_eq!(top(&recent, 31), Some(("hog".to_owned(), true, 16_000, 2)));
         // A minute later the first second is forgotten.
-        assert_eq!(top(&mut recent, 62), Some(("exit from idle".to_owned(), false, 5_000, 1)));
-        assert_eq!(top(&mut recent, 100), None);
+        assert_eq!(top(&recent, 62), Some(("exit from idle".to_owned(), false, 5_000, 1)));
+        assert_eq!(top(&recent, 100), None);
     }
 
     #[test]

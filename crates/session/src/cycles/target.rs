@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
+#[derive(Clone)]
 pub enum Target {
     /// All threads of these processes.
     Processes(Vec<u32>),
@@ -117,10 +118,6 @@ impl Target {
 }
 
 impl Started {
-    pub fn processes(&self) -> &[u32] {
-        &self.processes
-    }
-
     /// Whether nothing is left to measure.
     pub fn has_ended(&mut self) -> bool {
         match &mut self.command {

@@ -299,7 +299,7 @@ fn what_is_concluded_with_is_the_verdict_that_a_baseline_leaves() {
     // Two in a hundred take longer than ever before, and not longer than what is required.
     let slower = (1..=20).flat_map(|round| [(); 2].map(|()| (round, Happens::Takes(SLOWER))));
     let slower: Vec<_> = slower.collect();
-    let last = (16..=20).map(|number| held(number, slower.clone())).last();
+    let last = (16..=20).fold(None, |_, number| Some(held(number, slower.clone())));
     assert_eq!(last, Some((Some(VerdictWord::NotMet), Exit::NotMet)));
 }
 

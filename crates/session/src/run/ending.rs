@@ -2,12 +2,13 @@
 
 use super::metrics::SharedMetrics;
 use super::phase_run::{PhaseRun, views};
+use super::program::ProgramRun;
 use super::state::Run;
 use crate::end::{self, Ended, Further, Measured};
 use crate::exit::{Exit, Failure};
 use crate::limits;
 use punctual_bundle::summary::Summary;
-use punctual_bundle::{Bundle, Outcome, Verdict};
+use punctual_bundle::{Bundle, CommandEnd, Outcome, Verdict};
 use punctual_core::Finding;
 use std::path::PathBuf;
 
@@ -17,13 +18,15 @@ pub struct FinishedRun {
     pub phases: Vec<PhaseRun>,
     pub directory: PathBuf,
     pub exit: Exit,
+    /// How the command ended that was attached to.
+    pub command: Option<CommandEnd>,
     /// What could not be written at the very end.
     pub trouble: Option<Failure>,
 }
 
 /// Computes the figures, closes the bundle, and writes the last metrics: with the verdict that
 /// holds then.
-pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome, further: &Further) -> FinishedRun {
+pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome, further: Further) -> FinishedRun {
     let (mut writer, mut found) = (run.writer, run.findings);
     let directory = writer.directory().to_owned();
     // Whoever closes the bundle says why it cannot be read.
@@ -34,15 +37,40 @@ pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome, further: &Further)
         found.extend(judged.iter().filter_map(limits::finding));
         writer.set_limits(judged);
     }
+    let (attached, mut further) = (attached(&phases), further);
+    let command = attached.and_then(|program| program.command);
+    writer.set_command(command);
+    let outcome = match attached.and_then(|program| program.nothing_found.clone()) {
+        Some(why) => {
+            // What has no figures is held against nothing.
+            further.baseline = None;
+            // Where something is required, that nothing was measured for it decides.
+            let decides = phases.iter().any(|phase| !phase.meta.without_series.is_empty());
+            if decides { outcome } else { Outcome::Failed { why } }
+        }
+        None => outcome,
+    };
     let recorded = bundle.and_then(|bundle| bundle.recording).map(|of| of.recorded());
     let (phase_views, found): (_, &[Finding]) = (views(&phases), &found);
     let unwritten = run.unwritten;
     let measured = Measured { phases: &phase_views, found, recorded: recorded.as_ref(), unwritten };
     let conclude = |verdict: &Verdict| {
-        let write = |of: SharedMetrics| of.borrow_mut().conclude(&phase_views, verdict);
+        let write = |of: SharedMetrics| of.borrow_mut().conclude(&phases, verdict);
         run.metrics.map_or(Ok(()), write)
     };
-    let Ended { summary, exit, trouble } = end::end(writer, outcome, measured, further, conclude);
+    let Ended { summary, exit, trouble } = end::end(writer, outcome, measured, &further, conclude);
     drop(phase_views);
-    FinishedRun { summary, phases, directory, exit, trouble }
+    FinishedRun { summary, phases, directory, exit, command, trouble }
+}
+
+/// The program that was attached to.
+fn attached(phases: &[PhaseRun]) -> Option<&ProgramRun> {
+    phases.iter().flat_map(|phase| &phase.programs).find(|program| program.is_attached)
+}
+
+impl FinishedRun {
+    /// The program that was attached to.
+    pub fn attached(&self) -> Option<&ProgramRun> {
+        attached(&self.phases)
+    }
 }

@@ -1,5 +1,7 @@
 //! The figures of a run as OpenMetrics text, in a file while it goes on.
 
+mod program;
+
 use super::companion::Companion;
 use super::phase_run::{PhaseRun, views};
 use crate::exit::Failure;
@@ -20,7 +22,7 @@ pub type SharedMetrics = Rc<RefCell<RunMetrics>>;
 
 impl RunMetrics {
     /// Writes the last figures with the verdict on them.
-    pub fn conclude(&mut self, phases: &[PhaseView<'_>], verdict: &Verdict) -> Result<(), Failure> {
+    pub fn conclude(&mut self, phases: &[PhaseRun], verdict: &Verdict) -> Result<(), Failure> {
         self.0.conclude(&text(&self.1, phases, Some(verdict)))
     }
 }
@@ -29,14 +31,14 @@ impl Companion for SharedMetrics {
     fn tick(&mut self, phase: &mut PhaseRun) {
         let RunMetrics(file, experiment) = &mut *self.borrow_mut();
         if file.is_due(clock::monotonic()) {
-            file.write(&text(experiment, &[phase.view()], None));
+            file.write(&text(experiment, std::slice::from_ref(phase), None));
         }
     }
 
     fn finish(self: Box<Self>, phases: &[PhaseRun]) -> Result<Vec<Finding>, Failure> {
         let RunMetrics(file, experiment) = &mut *self.borrow_mut();
         if !phases.is_empty() {
-            file.write(&text(experiment, &views(phases), None));
+            file.write(&text(experiment, phases, None));
         }
         Ok(file.finding("run").into_iter().collect())
     }
@@ -45,8 +47,16 @@ impl Companion for SharedMetrics {
 /// Name, help, and the number of a series.
 type Counter = (&'static str, &'static str, fn(&SeriesData) -> u64);
 
-/// All figures of these phases so far.
-fn text(experiment: &str, phases: &[PhaseView<'_>], verdict: Option<&Verdict>) -> String {
+/// All figures of these phases so far: of a program that is attached to, those of its threads.
+fn text(experiment: &str, phases: &[PhaseRun], verdict: Option<&Verdict>) -> String {
+    let mut programs = phases.iter().flat_map(|phase| &phase.programs);
+    match programs.find(|program| program.is_attached) {
+        Some(attached) => program::text(experiment, &attached.cycles, verdict),
+        None => text_of_series(experiment, &views(phases), verdict),
+    }
+}
+
+fn text_of_series(experiment: &str, phases: &[PhaseView<'_>], verdict: Option<&Verdict>) -> String {
     let (mut series, mut causes) = (Vec::new(), Vec::new());
     for phase in phases {
         for view in &phase.series {

@@ -31,7 +31,7 @@ use punctual_measure::preparation;
 use punctual_measure::sink::SampleSource;
 use punctual_measure::stop::Stop;
 use punctual_plan::limits::MAX_SEED_DELAY;
-use punctual_plan::{PhasePlan, Workload};
+use punctual_plan::{MeasurePlan, PhasePlan, Workload};
 use punctual_report::format::counted;
 use punctual_sys::clock;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ pub fn run_all(
     let plan = run.plan;
     for (index, phase) in plan.phases.iter().enumerate() {
         let mut current = PhaseRun {
-            meta: begin(phase),
+            meta: begin(phase, run.attached.is_some()),
             measures: Vec::new(),
             series: Vec::new(),
             programs: Vec::new(),
@@ -92,7 +92,8 @@ pub fn run_all(
     Ok((done, Outcome::Completed))
 }
 
-fn begin(phase: &PhasePlan) -> PhaseMeta {
+fn begin(phase: &PhasePlan, is_attached: bool) -> PhaseMeta {
+    let measures: &[MeasurePlan] = if is_attached { &[] } else { &phase.measures };
     let loads = phase.loads.iter().map(|load| LoadMeta {
         name: load.name.clone(),
         argv: load.argv.clone(),
@@ -103,7 +104,7 @@ fn begin(phase: &PhasePlan) -> PhaseMeta {
     PhaseMeta {
         started_monotonic: clock::monotonic().ns(),
         loads: loads.collect(),
-        measures: phase.measures.iter().map(mapping::measure_meta).collect(),
+        measures: measures.iter().map(mapping::measure_meta).collect(),
         ..PhaseMeta::new(&phase.name, jiff::Timestamp::now())
     }
 }
@@ -128,6 +129,9 @@ struct Controller<'r, 'p, 'w> {
     wall: Option<WallClock>,
     /// The number of the next series that is found in a program.
     next_series: usize,
+    /// Threads of programs have begun that the bundle does not name yet, and when it shall.
+    has_begun: bool,
+    next_measures: MonotonicNs,
 }
 
 /// An end of the run, or `None` while it goes on; an error fails it.
@@ -161,6 +165,8 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             reliever: None,
             wall: None,
             next_series: 0,
+            has_begun: false,
+            next_measures: MonotonicNs(0),
         }
     }
 
@@ -400,7 +406,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             .phase
             .measures
             .iter()
-            .map(punctual_plan::MeasurePlan::estimated_time)
+            .map(MeasurePlan::estimated_time)
             .collect::<Option<Vec<Nanos>>>();
         let planned = planned.and_then(|spans| spans.into_iter().chain(self.phase.duration).max());
         self.watcher.refresh(&Snapshot {

@@ -2,14 +2,20 @@
 //!
 //! The guard of the loads starts it as it starts a load, so that it ends with punctual, whatever
 //! happens. It is stopped until everything else of the phase is ready.
+//!
+//! One that is attached to ([`AttachedProgram`]) is not judged by whether it lasts as long as
+//! planned: its duration bounds it, and a command is started with our terminal and ends with its
+//! own exit code.
 
 use super::mapping;
 use super::partition;
+use crate::command::Command;
 use crate::cycles::series::SeriesPlace;
-use crate::cycles::target::Target;
+use crate::cycles::target::{Started, Target};
 use crate::cycles::{CycleOptions, Cycles, Drained};
 use crate::exit::Failure;
 use crate::programs;
+use punctual_bundle::CommandEnd;
 use punctual_bundle::evidence::ProgramEvidence;
 use punctual_bundle::meta::MeasureMeta;
 use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
@@ -19,6 +25,7 @@ use punctual_plan::kinds::ProgramPlan;
 use punctual_plan::{Length, MeasurePlan};
 use punctual_record::Backend;
 use punctual_sys::{children, clock};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A program that was started is stopped before its first instruction within this time.
@@ -28,11 +35,34 @@ const END_TIMEOUT: Nanos = Nanos::from_secs(2);
 /// How often a process is looked at that was started, or is to end.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
+/// A program that is attached to. It is there already, or started by its command with the terminal
+/// of this process; it ends by itself, or is ended with the measurement if it was started.
+pub struct AttachedProgram {
+    pub target: Target,
+    /// By what it is watched.
+    pub backend: Backend,
+}
+
+/// What a program is measured in.
+pub struct ProgramContext<'a> {
+    pub phase: &'a str,
+    pub seed: u64,
+    pub partition: Option<&'a partition::Held>,
+    /// What is attached to, instead of what the plan names.
+    pub attached: Option<&'a AttachedProgram>,
+}
+
 /// A program of a phase.
 pub struct ProgramRun {
     pub name: String,
     /// Its threads, and their series.
     pub cycles: Cycles,
+    /// It is attached to.
+    pub is_attached: bool,
+    /// Why no cycles were found, once it has ended.
+    pub nothing_found: Option<String>,
+    /// How a command ended that is attached to.
+    pub command: Option<CommandEnd>,
     source: Source,
     length: Option<Nanos>,
     began: Option<MonotonicNs>,
@@ -49,7 +79,7 @@ enum Source {
         spec: Box<LoadSpec>,
         pid: Option<i32>,
     },
-    Processes(Target, Vec<u32>),
+    Target(Target, Option<Started>),
 }
 
 /// How it ended by itself.
@@ -66,29 +96,32 @@ impl ProgramRun {
         measure: &MeasurePlan,
         program: &ProgramPlan,
         number: usize,
-        phase: &str,
-        seed: u64,
-        partition: Option<&partition::Held>,
+        context: &ProgramContext<'_>,
         environment: Environment,
     ) -> Result<ProgramRun, String> {
-        let text = |why: Failure| format!("{}: {}", measure.name, why.render(false));
-        let source = match &program.command {
-            Some(command) => {
-                let joins = partition.and_then(|held| held.entrance(&measure.cpus));
-                let spec = mapping::program(measure, program, command, joins, seed);
+        let is_attached = context.attached.is_some();
+        let text = |why: Failure| named(&measure.name, is_attached, &why.render(false));
+        let source = match (context.attached, &program.command) {
+            (Some(attached), _) => Source::Target(attached.target.clone(), None),
+            (None, Some(command)) => {
+                let joins = context.partition.and_then(|held| held.entrance(&measure.cpus));
+                let spec = mapping::program(measure, program, command, joins, context.seed);
                 Source::Command { number, spec: Box::new(spec?), pid: None }
             }
-            None => {
+            (None, None) => {
                 let pids: Vec<u32> = program.pid.into_iter().collect();
                 let target = Target::find(&pids, program.comm.as_slice(), &[], &[]);
-                Source::Processes(target.map_err(text)?, Vec::new())
+                Source::Target(target.map_err(text)?, None)
             }
         };
-        let mut details = mapping::measure_meta(measure).parameters;
-        details.insert("measure".to_owned(), measure.name.clone());
+        let mut details = BTreeMap::new();
+        if !is_attached {
+            details = mapping::measure_meta(measure).parameters;
+            details.insert("measure".to_owned(), measure.name.clone());
+        }
         let options = CycleOptions {
-            phase: phase.to_owned(),
-            backend: Backend::Auto,
+            phase: context.phase.to_owned(),
+            backend: context.attached.map_or(Backend::Auto, |attached| attached.backend),
             thread: program.thread.clone(),
             kind: program.cycle,
             deadline: measure.deadline,
@@ -99,6 +132,9 @@ impl ProgramRun {
         Ok(ProgramRun {
             name: measure.name.clone(),
             cycles: Cycles::start(options, environment).map_err(text)?,
+            is_attached,
+            nothing_found: None,
+            command: None,
             source,
             length: match measure.length {
                 Length::Duration(span) => Some(span),
@@ -146,11 +182,11 @@ impl ProgramRun {
     /// Watches it from now on; what was started executes nothing of its own before
     /// [`ProgramRun::release`].
     pub fn watch(&mut self) -> Result<(), String> {
-        let text = |why: String| format!("{}: {why}", self.name);
+        let text = |why: String| named(&self.name, self.is_attached, &why);
         match &mut self.source {
-            Source::Processes(target, pids) => {
-                let started = target.start(self.cycles.attacher());
-                *pids = started.map_err(|why| text(why.render(false)))?.processes().to_vec();
+            Source::Target(target, started) => {
+                let watched = target.start(self.cycles.attacher());
+                *started = Some(watched.map_err(|why| text(why.render(false)))?);
             }
             Source::Command { pid: Some(pid), .. } => {
                 let until = clock::monotonic() + START_TIMEOUT;
@@ -179,9 +215,9 @@ impl ProgramRun {
 
     /// Takes what its threads did.
     pub fn drain(&mut self, place: &mut SeriesPlace<'_>) -> Drained {
-        if let Source::Processes(_, pids) = &self.source
+        if let Source::Target(_, Some(started)) = &mut self.source
             && self.ended.is_none()
-            && !pids.iter().any(|pid| programs::is_there(*pid))
+            && started.has_ended()
         {
             let (how, at) = ("ended".to_owned(), clock::monotonic());
             self.ended = Some(End { how, success: true, at });
@@ -207,12 +243,18 @@ impl ProgramRun {
         self.finished_at = Some(now);
         self.drain(place);
         let mut findings = self.cycles.finish();
+        if self.is_attached {
+            let ran = self.starts_command().then(|| now - began);
+            self.nothing_found = self.cycles.nothing_found(ran);
+            return findings;
+        }
         let phase = &self.cycles.options().phase;
         let subject = format!("{phase}/{}", self.name);
         findings.extend(self.early_end(&subject, began));
         let ran = self.ended.as_ref().map(|end| end.at - began);
-        if let Some(why) = self.cycles.nothing_found(ran) {
-            let (message, seen) = why.split_once('\n').unwrap_or((&why, ""));
+        self.nothing_found = self.cycles.nothing_found(ran);
+        if let Some(why) = &self.nothing_found {
+            let (message, seen) = why.split_once('\n').unwrap_or((why, ""));
             let seen: Vec<&str> = seen.lines().map(str::trim).collect();
             let finding =
                 Finding::new("program-without-cycles", Severity::Bad, subject, message.to_owned());
@@ -241,10 +283,22 @@ impl ProgramRun {
         ))
     }
 
-    /// Asks it to end (SIGTERM to its process group).
-    pub fn terminate(&self) {
-        if let Source::Command { pid: Some(pid), .. } = &self.source {
-            let _ = children::send(-*pid, libc::SIGTERM);
+    fn starts_command(&self) -> bool {
+        matches!(self.source, Source::Target(Target::Command { .. }, _))
+    }
+
+    /// Asks it to end (SIGTERM to its process group); a command that is attached to has ended when
+    /// this returns.
+    pub fn terminate(&mut self) {
+        match &mut self.source {
+            Source::Command { pid: Some(pid), .. } => {
+                let _ = children::send(-*pid, libc::SIGTERM);
+            }
+            Source::Command { pid: None, .. } => {}
+            Source::Target(_, started) => {
+                let command = started.take().and_then(Started::end);
+                self.command = command.and_then(Command::ended).or(self.command);
+            }
         }
     }
 
@@ -273,11 +327,16 @@ impl ProgramRun {
 
     /// Its threads as measures of the bundle.
     pub fn measures(&self) -> impl Iterator<Item = MeasureMeta> {
-        let cost = self.cycles.cost();
+        let cost = self.cycles.cost().filter(|_| !self.is_attached);
         self.cycles.measures().map(move |mut measure| {
             measure.parameters.extend(self.cycles.options().details.clone());
             measure.parameters.extend(cost.clone().map(|cost| ("cost".to_owned(), cost)));
             measure
         })
     }
+}
+
+/// What went wrong with a program: of one that is attached to there is no other.
+fn named(name: &str, is_attached: bool, why: &str) -> String {
+    if is_attached { why.to_owned() } else { format!("{name}: {why}") }
 }

@@ -3,6 +3,7 @@
 use super::companion::Companion;
 use super::metrics::SharedMetrics;
 use super::partition;
+use super::program::AttachedProgram;
 use crate::interrupts::Interrupts;
 use punctual_bundle::BundleWriter;
 use punctual_core::{Finding, Severity};
@@ -18,6 +19,8 @@ pub struct Run<'a> {
     pub findings: Vec<Finding>,
     /// What could not be written.
     pub unwritten: Vec<String>,
+    /// What is attached to, instead of what the plan names.
+    pub attached: Option<AttachedProgram>,
     /// The loads' guard, where the plan has loads.
     pub guard: Option<Guarded>,
     /// The partition, where the plan asks for one.
@@ -33,8 +36,12 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Keeps the controller thread off the measured CPUs if there are others.
+    /// Keeps the controller thread off the measured CPUs if there are others; a plan without CPUs
+    /// for it leaves it where it is.
     pub fn bind_controller(&mut self) {
+        if self.plan.controller_cpus.is_empty() {
+            return;
+        }
         if let Err(why) = attributes::set_affinity(0, &self.plan.controller_cpus) {
             let message = format!(
                 "the controller thread could not be bound to CPU {}",

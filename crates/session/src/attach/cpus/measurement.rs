@@ -6,7 +6,7 @@ use super::cpu::Cpu;
 use super::offline::Offline;
 use super::recorder::Entries;
 use super::requirement::EntryRequirement;
-use crate::attach::options::{PHASE, begun_phase};
+use crate::attach::PHASE;
 use crate::attach::watcher::{Disturbed, Watcher};
 use crate::baseline::Baseline;
 use crate::cycles::incomplete;
@@ -114,7 +114,10 @@ impl CpuAttachment {
             unfinished,
             options,
             writer,
-            phase: begun_phase(),
+            phase: PhaseMeta {
+                started_monotonic: clock::monotonic().ns(),
+                ..PhaseMeta::new(PHASE, jiff::Timestamp::now())
+            },
             chosen: chosen.clone(),
             cpus: BTreeMap::new(),
             first,

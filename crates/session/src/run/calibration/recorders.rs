@@ -49,6 +49,7 @@ impl Recorders {
             explain: plan.explain.clone().filter(|explain| explain.worst > 0),
             account: accounting::accounted(plan),
             record: record.and_then(without_points),
+            cycles: plan.measures_program(),
             thread_cpus,
             ..Recorders::default()
         };
@@ -59,11 +60,6 @@ impl Recorders {
     pub fn of_recording(wanted: &Wanted) -> Option<Recorders> {
         let record = Some(without_points(wanted.clone())?);
         Some(Recorders { record, ..Recorders::default() })
-    }
-
-    /// Those beside a program that is attached to; with `explain`, also its flight recorder.
-    pub fn of_cycles(explain: Option<ExplainPlan>) -> Recorders {
-        Recorders { explain, cycles: true, ..Recorders::default() }
     }
 
     /// What they are called in reports.

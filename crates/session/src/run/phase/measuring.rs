@@ -75,7 +75,11 @@ impl Source for Measuring<'_, '_, '_, '_> {
         let next = Collecting::new(controller.run.plan, controller.phase);
         let collected = std::mem::replace(&mut controller.evidence, next);
         let partition = controller.run.partition.as_ref();
-        current.meta.evidence = Fact::Known(collected.end(&controller.files, partition, programs));
+        current.meta.evidence = match controller.run.attached {
+            None => Fact::Known(collected.end(&controller.files, partition, programs)),
+            // Nothing was asked of how it runs.
+            Some(_) => Fact::NotAsked,
+        };
         let of_end = controller.end_loads(current);
         current.meta.duration =
             Some(Nanos(clock::monotonic().ns() - current.meta.started_monotonic));

@@ -1,9 +1,10 @@
 //! The programs of a phase: prepared, started, drained and ended with it.
 
 use super::super::phase_run::PhaseRun;
-use super::super::program::{POLL_INTERVAL, ProgramRun};
+use super::super::program::{POLL_INTERVAL, ProgramContext, ProgramRun};
 use super::{Controller, LOAD_START, PhaseError};
 use crate::cycles::series::SeriesPlace;
+use crate::engine::CHECKPOINT;
 use punctual_bundle::meta::MeasureMeta;
 use punctual_core::Nanos;
 use punctual_host::environment::Environment;
@@ -21,13 +22,17 @@ impl Controller<'_, '_, '_> {
     ) -> Result<ProgramRun, String> {
         let environment = self.run.writer.document::<Environment>("environment");
         let environment = environment.ok().flatten();
+        let context = ProgramContext {
+            phase: &self.phase.name,
+            seed: self.run.plan.seed_or_default(),
+            partition: self.run.partition.as_ref(),
+            attached: self.run.attached.as_ref(),
+        };
         ProgramRun::prepare(
             measure,
             program,
             self.phase.loads.len() + place,
-            &self.phase.name,
-            self.run.plan.seed_or_default(),
-            self.run.partition.as_ref(),
+            &context,
             environment.ok_or("the bundle does not hold the environment")?,
         )
     }
@@ -47,7 +52,12 @@ impl Controller<'_, '_, '_> {
             std::thread::sleep(POLL_INTERVAL);
             self.load_events(&mut current.programs)?;
         }
-        Ok(current.programs.iter_mut().try_for_each(ProgramRun::watch)?)
+        let watched = current.programs.iter_mut().try_for_each(ProgramRun::watch);
+        watched.map_err(|why| match self.run.attached {
+            // Without it there is nothing to keep.
+            Some(_) => PhaseError::Missing(why),
+            None => PhaseError::Failed(why),
+        })
     }
 
     /// Takes in what their threads did; a response time above the limit, and of which series.
@@ -58,12 +68,15 @@ impl Controller<'_, '_, '_> {
             above = above.or(drained.above);
             begun |= drained.begun;
         }
-        if begun {
-            let own = self.phase.measures.len();
-            current.meta.measures.truncate(own);
+        self.has_begun |= begun;
+        let now = clock::monotonic();
+        if self.has_begun && now >= self.next_measures {
+            // All of them: with hundreds of threads that takes its time.
+            current.meta.measures.truncate(self.planned_measures().len());
             current.meta.measures.extend(current.programs.iter().flat_map(ProgramRun::measures));
             // A file that cannot be written is reported where the phase ends.
             let _ = self.write_phase(current);
+            (self.has_begun, self.next_measures) = (false, now + CHECKPOINT);
         }
         above
     }
@@ -74,7 +87,7 @@ impl Controller<'_, '_, '_> {
             let findings = self.with_place(current, number, |program, place| program.finish(place));
             self.run.findings.extend(findings);
         }
-        current.programs.iter().for_each(ProgramRun::terminate);
+        current.programs.iter_mut().for_each(ProgramRun::terminate);
     }
 
     /// Until they have ended, or have had their time for it.
@@ -87,9 +100,20 @@ impl Controller<'_, '_, '_> {
         }
     }
 
+    /// Those that the bundle shows as measures before a thread of a program is known: of what is
+    /// attached to, the threads are all that there is.
+    pub(super) fn planned_measures(&self) -> &[MeasurePlan] {
+        if self.run.attached.is_some() { &[] } else { &self.phase.measures }
+    }
+
     /// The measures of the bundle: instead of a program its threads, where it has any.
     pub(super) fn list_measures(&self, current: &mut PhaseRun) {
         let own = std::mem::take(&mut current.meta.measures);
+        if self.planned_measures().is_empty() {
+            current.meta.measures =
+                current.programs.iter().flat_map(ProgramRun::measures).collect();
+            return;
+        }
         let mut programs = current.programs.iter();
         for (planned, meta) in self.phase.measures.iter().zip(own) {
             let program = match &planned.workload {

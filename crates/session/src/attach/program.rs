@@ -1,0 +1,93 @@
+//! What is asked of a program that is attached to, as a plan: one phase with one measure, of the
+//! kind `program`.
+//!
+//! Nothing is asked of the machine: no memory is locked, no idle state is kept away, no CPU is
+//! reserved, and it is judged as what it is, not by whether it runs as a plan wants it.
+
+use super::PHASE;
+use crate::cycles::target::Target;
+use crate::exit::Failure;
+use crate::messages::Listener;
+use crate::request::{Asked, Loaded};
+use punctual_core::cycle::CycleKind;
+use punctual_core::{CpuSet, Nanos, SeriesRequirement};
+use punctual_plan::kinds::ProgramPlan;
+use punctual_plan::{Length, Plan, Workload};
+use std::path::Path;
+
+/// Samples that go into the log of a series.
+const KEPT: u64 = 1 << 20;
+/// Any process: which one it is says [`crate::run::AttachedProgram`].
+const EXPERIMENT: &str = "[experiment]\nmemory_lock = false\ndma_latency = \"leave\"\ncpu_load = \
+                          false\n\n[[measure]]\nkind = \"program\"\npid = 1\n";
+
+/// What is asked of its cycles.
+pub struct CyclesAsked {
+    /// What releases them; inferred for each thread where it is not said.
+    pub kind: Option<CycleKind>,
+    /// Response times above this are counted.
+    pub deadline: Option<Nanos>,
+    /// It is measured no longer than this.
+    pub duration: Option<Nanos>,
+    pub requirements: Vec<SeriesRequirement>,
+}
+
+/// The plan, and the experiment that it is of.
+pub fn plan(
+    target: &Target,
+    asked: CyclesAsked,
+    messages: Listener,
+) -> Result<(Loaded, Plan), Failure> {
+    let experiment = Asked::of_plain_text(Path::new(PHASE), EXPERIMENT.as_bytes().to_vec());
+    let (loaded, mut plan) = experiment.resolve(messages)?;
+    plan.name = target.name();
+    plan.controller_cpus = CpuSet::new();
+    plan.keep_samples = KEPT;
+    for phase in &mut plan.phases {
+        phase.name = PHASE.to_owned();
+        for measure in &mut phase.measures {
+            measure.cpus = CpuSet::new();
+            measure.workload =
+                Workload::Program(ProgramPlan { cycle: asked.kind, ..ProgramPlan::default() });
+            measure.deadline = asked.deadline;
+            measure.length = asked.duration.map_or(Length::UntilInterrupted, Length::Duration);
+            measure.require.clone_from(&asked.requirements);
+        }
+    }
+    Ok((loaded, plan))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::Silent;
+    use crate::options::RunOptions;
+
+    /// A run would lock memory, keep CPUs out of idle states, and announce its CPUs to others.
+    #[test]
+    fn nothing_is_asked_of_the_machine_and_options_of_a_run_apply() {
+        let asked = CyclesAsked {
+            kind: Some(CycleKind::Timerfd),
+            deadline: Some(Nanos::MILLI),
+            duration: Some(Nanos::SECOND),
+            requirements: vec!["wakeup max < 1ms".parse().expect("a requirement")],
+        };
+        let target = Target::Processes(vec![std::process::id()]);
+        let (_, plan) = plan(&target, asked, &Silent).expect("a plan");
+        assert!(!plan.memory_lock && plan.dma_latency.0.is_none() && plan.partition.is_none());
+        assert!(plan.controller_cpus.is_empty() && plan.estimated_time() == Some(Nanos::SECOND));
+        let options = RunOptions {
+            explain: true,
+            stop_above: Some(Nanos::MICRO),
+            trace: vec!["sched".to_owned()],
+            ..RunOptions::default()
+        };
+        let plan = options.apply(plan, &CpuSet::single(0)).expect("a plan");
+        assert!(plan.explain.is_some() && plan.record.is_some());
+        let [phase] = &plan.phases[..] else { panic!("{:?}", plan.phases) };
+        let [measure] = &phase.measures[..] else { panic!("{:?}", phase.measures) };
+        assert!(phase.name == PHASE && measure.cpus.is_empty());
+        assert_eq!(measure.stop_above, Some(Nanos::MICRO));
+        assert_eq!((measure.deadline, measure.require.len()), (Some(Nanos::MILLI), 1));
+    }
+}
