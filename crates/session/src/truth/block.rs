@@ -41,6 +41,12 @@ impl Disk {
         Ok(disk)
     }
 
+    /// What it is called where only its number is recorded, as [`punctual_analyze`] writes that.
+    pub fn number() -> io::Result<String> {
+        let number = fs::read_to_string(Path::new("/sys/class/block").join(NAME).join("dev"))?;
+        Ok(format!("device {}", number.trim()))
+    }
+
     pub fn path() -> PathBuf {
         Path::new("/dev").join(NAME)
     }

@@ -4,9 +4,10 @@
 use crate::cycles::CycleOptions;
 use crate::traces;
 use punctual_core::Nanos;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A tool whose line of `punctual recipe` records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,9 +20,13 @@ pub enum Recorder {
     TraceCmd,
 }
 
-/// From its start on a recorder has so long before anything is measured.
-const BEFORE: Duration = Duration::from_secs(1);
-/// And records so much longer than the case lasts: what is measured starts, too, and ends.
+/// So long a recorder may need until it records, in virtual time; and tracefs, whose shell may sleep
+/// itself.
+const START: Duration = Duration::from_secs(30);
+const START_OF_SHELL: Duration = Duration::from_secs(1);
+/// It is looked at so often.
+const POLL: Duration = Duration::from_millis(10);
+/// It records so much longer than the case lasts: what is measured starts, too, and ends.
 const LONGER: Nanos = Nanos(4_000_000_000);
 
 impl Recorder {
@@ -62,10 +67,23 @@ impl Recorder {
         let mut shell = Command::new("sh");
         shell.args(["-c", &line]).current_dir(place);
         shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = shell.spawn().map_err(|why| why.to_string())?;
-        std::thread::sleep(BEFORE);
+        let mut child = shell.spawn().map_err(|why| why.to_string())?;
+        let most = if self.program().is_some() { START } else { START_OF_SHELL };
+        let begin = Instant::now();
+        while begin.elapsed() < most && !sleeps(child.id()) && matches!(child.try_wait(), Ok(None))
+        {
+            std::thread::sleep(POLL);
+        }
         Ok(Recording { child, file: place.join(self.file()) })
     }
+}
+
+/// Whether a process or one of its descendants is sleep(1), which each line starts when it records.
+fn sleeps(pid: u32) -> bool {
+    let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let children = read(&format!("task/{pid}/children"));
+    let children = children.split_whitespace().filter_map(|child| child.parse().ok());
+    read("comm").trim() == "sleep" || children.into_iter().any(sleeps)
 }
 
 /// A line that records.
@@ -80,7 +98,7 @@ impl Recording {
         said(self.child.wait_with_output())?;
         let cycles = CycleOptions { thread: Some(thread.to_owned()), ..CycleOptions::default() };
         let converted = traces::import(&self.file, bundle, cycles);
-        let _ = std::fs::remove_file(&self.file);
+        let _ = fs::remove_file(&self.file);
         converted.map_err(|why| why.render(false))?.none.map_or(Ok(()), Err)
     }
 }
@@ -104,9 +122,9 @@ mod tests {
         let room = tempfile::tempdir().expect("a directory");
         let own = room.path().join("own");
         let script = format!("#!/bin/sh\ncat <<'END'\n{line}\nEND\n");
-        std::fs::write(&own, script).expect("written");
+        fs::write(&own, script).expect("written");
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(&own, mode).expect("executable");
+        fs::set_permissions(&own, mode).expect("executable");
         let recording = Recorder::Perf.start(&own, room.path(), Nanos(1)).expect("starts");
         recording.end("servo", &room.path().join("bundle"))
     }

@@ -1,5 +1,6 @@
 //! The ways in: how what is measured is measured, and how its explanations are read.
 
+use super::block::{self, Disk};
 use super::group::{self, Group};
 use super::names::MEASURING;
 use super::recorder::Recorder;
@@ -197,8 +198,17 @@ impl Measured<'_> {
     pub fn score(&self, injected: &[Injected]) -> Result<TruthScore, Failure> {
         let Measured { case, through, .. } = self;
         let bundle = Bundle::open(&self.place.join("bundle")).map_err(Failure::failed)?;
+        // No trace of another tool says what disks are called.
+        let number = match through {
+            Through::Recorded(_) if case.needs_disk() => Some(Disk::number()),
+            _ => None,
+        };
+        let number = number.transpose().map_err(Failure::failed)?;
+        let of_disk = case.causes().iter().filter(|(_, who)| *who == block::NAME);
+        let numbered = of_disk.filter_map(|(cause, _)| Some((*cause, number.as_deref()?)));
+        let causes: Vec<(&str, &str)> = case.causes().iter().copied().chain(numbered).collect();
         let expected = Expected {
-            causes: case.causes(),
+            causes: &causes,
             placing: case.placing(),
             is_shared: case.is_shared() || *through == Through::Account && case.is_usual(),
         };
