@@ -95,7 +95,8 @@ pub fn explain(
     seen.write(bundle, &kernel, &digest, HowMuch { worst, ..wanted })
 }
 
-/// A replay is held against the run by the digest of its samples, which cycles of programs have not.
+/// A replay is held against the run by the digest of its samples, which cycles of programs have
+/// not.
 fn without_digest(bundle: &Bundle) -> Failure {
     let place = shown(&bundle.directory);
     Failure::refused(match bundle.series().next() {

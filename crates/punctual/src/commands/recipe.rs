@@ -149,7 +149,8 @@ fn line(args: &Args) -> String {
                  /sys/kernel/tracing/instances/punctual && echo mono >trace_clock && echo 16384 \
                  >buffer_size_kb && for event in {events}{vectors}; do echo 1 \
                  >events/$event/enable; done; sleep {seconds}; echo 0 >tracing_on; {{ echo \"# \
-                 machine: $(uname -m)\"; cat trace; }} >/tmp/trace.txt; cd / && rmdir /sys/kernel/tracing/instances/punctual\n"
+                 machine: $(uname -m)\"; cat trace; }} >/tmp/trace.txt; cd / && rmdir \
+                 /sys/kernel/tracing/instances/punctual\n"
             )
         }
         Tool::Perfetto => {
@@ -226,8 +227,8 @@ mod tests {
     #[test]
     fn text_says_of_which_machine_the_numbers_of_calls_are() {
         let text = line(&args(Tool::Tracefs, Machine::X86, false));
-        let told = "{ echo \"# machine: $(uname -m)\"; cat trace; } >/tmp/trace.txt;";
-        assert!(text.contains(told), "{text}");
+        let before = "{ echo \"# machine: $(uname -m)\"; cat trace; } >/tmp/trace.txt;";
+        assert!(text.contains(before), "{text}");
     }
 
     #[test]

@@ -19,8 +19,9 @@ use punctual_session::truth::{self, Through, guest};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual truth\n  punctual truth --kernel \
                         6.1,6.1-rt,6.12,6.12-rt --all\n  punctual truth --kernel 6.1 irqs-disabled \
-                        softirq --json\n  punctual truth --kernel 6.1 --through perf\n\nExit codes: 0 done; 3 in guests, a score is below its \
-                        floor (recall and precision 97 %, time error 5 %, unknown 3 %); 2 the \
+                        softirq --json\n  punctual truth --kernel 6.1 --through perf\n\nExit \
+                        codes: 0 done; 3 in guests, a score is below its floor \
+                        (recall and precision 97 %, time error 5 %, unknown 3 %); 2 the \
                         request was invalid, or the kernel provides no events for explanations.")]
 pub struct Args {
     /// Only these cases: a kind of delay, or one with a length (higher-priority-3ms)

@@ -20,8 +20,8 @@ pub enum Recorder {
     TraceCmd,
 }
 
-/// So long a recorder may need until it records, in virtual time; and tracefs, whose shell may sleep
-/// itself.
+/// So long a recorder may need until it records, in virtual time; and tracefs, whose shell may
+/// sleep itself.
 const START: Duration = Duration::from_secs(30);
 const START_OF_SHELL: Duration = Duration::from_secs(1);
 /// It is looked at so often.
@@ -63,7 +63,7 @@ impl Recorder {
         let mut recipe = Command::new(own);
         recipe.args(["recipe", self.word(), "--duration"]);
         recipe.arg(format!("{}ns", (duration + LONGER).0));
-        let line = said(recipe.output())?;
+        let line = printed(recipe.output())?;
         let mut shell = Command::new("sh");
         shell.args(["-c", &line]).current_dir(place);
         shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -95,7 +95,7 @@ pub struct Recording {
 impl Recording {
     /// Waits for its end, and makes a bundle of the cycles of the threads of this name.
     pub fn end(self, thread: &str, bundle: &Path) -> Result<(), String> {
-        said(self.child.wait_with_output())?;
+        printed(self.child.wait_with_output())?;
         let cycles = CycleOptions { thread: Some(thread.to_owned()), ..CycleOptions::default() };
         let converted = traces::import(&self.file, bundle, cycles);
         let _ = fs::remove_file(&self.file);
@@ -103,8 +103,8 @@ impl Recording {
     }
 }
 
-/// What a command printed that ended well, else the last that it said.
-fn said(output: std::io::Result<std::process::Output>) -> Result<String, String> {
+/// What a command printed that ended well, else the last line of its errors.
+fn printed(output: std::io::Result<std::process::Output>) -> Result<String, String> {
     let output = output.map_err(|why| why.to_string())?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_line_of_a_recipe_writes_is_read_and_why_not_is_said() {
+    fn what_the_line_of_a_recipe_writes_is_read_and_why_not_is_printed() {
         let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../traces/tests/data/servo.perf.data");
         assert_eq!(recorded(&format!("cp {data} perf.data")), Ok(()));
         let cannot = recorded("echo first >&2; echo no such tool >&2; exit 1");
