@@ -274,7 +274,13 @@ impl Thread {
             return None;
         }
         *looked_at = waits.len();
-        match infer(waits, Constraint { kind }, calls) {
+        let of = |waits: &[Cycle]| infer(waits, Constraint { kind }, calls);
+        // Of a recording all waits may be there at once: the first ones may be alike though.
+        let inferred = of(waits).or_else(|seen| match waits.get(..ENOUGH) {
+            Some(first) => of(first).map_err(|_| seen),
+            None => Err(seen),
+        });
+        match inferred {
             Ok(inferred) => {
                 // Programs name their threads after they have begun.
                 if let Some(name) = source.comm(self.tid).filter(|_| !self.is_over) {

@@ -291,20 +291,21 @@ fn a_trace_of_programs_alone_is_refused_by_its_name() {
     assert!(refused.contains("domain ust"), "{refused}");
 }
 
-/// What tracefs shows of a thread that sleeps for every millisecond.
-fn numbered_calls(head: &str) -> String {
+/// What tracefs shows of a thread that sleeps until each of these instants, in µs.
+fn numbered_calls(head: &str, dues: &[i64]) -> String {
     let mut text = head.to_owned();
     let mut add = |us: i64, who: &str, what: &str| {
-        text.push_str(&format!("{who:>22}      [000] d..1.  100.{us:06}: {what}\n"));
+        let at = format!("{}.{:06}", 100 + us / 1_000_000, us % 1_000_000);
+        text.push_str(&format!("{who:>22}      [000] d..1.  {at}: {what}\n"));
     };
-    for cycle in 1..20 {
-        let due = cycle * 1_000;
+    for pair in dues.windows(2) {
+        let [due, next] = pair else { continue };
         let switch = |from: &str, to: &str| format!("sched_switch: {from} ==> {to}");
         let servo = "next_comm=servo next_pid=7 next_prio=19";
         let idle = "next_comm=swapper/0 next_pid=0 next_prio=120";
         let timer = "hrtimer=00000000aaaabbbb function=hrtimer_wakeup";
-        let expires = 100_000_000_000 + due * 1_000 + 1_000_000;
-        add(due, "<idle>-0", &format!("hrtimer_expire_entry: {timer} now=100{due:06}000"));
+        let (now, expires) = (100_000_000_000 + due * 1_000, 100_000_000_000 + next * 1_000);
+        add(*due, "<idle>-0", &format!("hrtimer_expire_entry: {timer} now={now}"));
         add(due + 1, "<idle>-0", "sched_waking: comm=servo pid=7 prio=19 target_cpu=000");
         let from = "prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R";
         add(due + 3, "<idle>-0", &switch(from, servo));
@@ -318,17 +319,29 @@ fn numbered_calls(head: &str) -> String {
     text
 }
 
+/// The text as a bundle, and what is not known of it.
+fn of_text(text: &str) -> (Converted, Finding) {
+    let room = tempfile::tempdir().expect("a directory");
+    let (file, directory) = (room.path().join("trace.txt"), room.path().join("bundle"));
+    std::fs::write(&file, text).expect("written");
+    let converted = import(&file, &directory, CycleOptions::default()).expect("imported");
+    let bundle = Bundle::open(&directory).expect("a bundle");
+    let limits = bundle.findings.iter().find(|finding| finding.id == "trace-limits");
+    (converted, limits.cloned().expect("what it does not have"))
+}
+
+#[test]
+fn cycles_that_begin_alike_are_found_though_later_ones_are_longer() {
+    let dues: Vec<i64> =
+        (1..300).map(|ms| ms * 1_000).chain((0..120).map(|n| 300_000 + n * 4_200)).collect();
+    let (converted, _) = of_text(&numbered_calls("# machine: x86_64\n", &dues));
+    assert_eq!(converted.none, None);
+}
+
 #[test]
 fn text_with_its_machine_has_cycles_by_system_call_and_without_says_what_to_add() {
-    let of = |head: &str| {
-        let room = tempfile::tempdir().expect("a directory");
-        let (file, directory) = (room.path().join("trace.txt"), room.path().join("bundle"));
-        std::fs::write(&file, numbered_calls(head)).expect("written");
-        let converted = import(&file, &directory, CycleOptions::default()).expect("imported");
-        let bundle = Bundle::open(&directory).expect("a bundle");
-        let limits = bundle.findings.iter().find(|finding| finding.id == "trace-limits");
-        (converted, limits.cloned().expect("what it does not have"))
-    };
+    let every_ms: Vec<i64> = (1..20).map(|ms| ms * 1_000).collect();
+    let of = |head: &str| of_text(&numbered_calls(head, &every_ms));
     let (converted, limits) = of("# machine: x86_64\n");
     assert_eq!(converted.none, None);
     assert!(converted.described.iter().any(|line| line.contains("clock_nanosleep")));
