@@ -148,6 +148,9 @@ pub struct BlockRecord {
     pub on: Vec<String>,
     /// The figure, in ns; `null` where it cannot be used.
     pub figure: Option<f64>,
+    /// The largest of those that the figure is the mean of, where a boot had several blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst: Option<f64>,
     /// Why it cannot be used.
     pub why: Option<String>,
     /// Runs per second of the command that shows the cost; absent where it was not run beside this

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 49] = [
+const COMMANDS: [&str; 50] = [
     "",
     "demo",
     "new",
@@ -36,6 +36,7 @@ const COMMANDS: [&str; 49] = [
     "tune",
     "tune report",
     "tune apply",
+    "tune undo",
     "truth",
     "import",
     "trace",

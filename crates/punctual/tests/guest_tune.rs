@@ -1,11 +1,12 @@
 //! `punctual tune --target vm:…` in virtual time with one CPU: of two parameters of the boot,
-//! `idle=poll` certainly shortens the way out of idle, and `skew_tick=1` does nothing there.
+//! `idle=poll` certainly shortens the way out of idle, and `skew_tick=1` does nothing there. And
+//! `punctual tune --across-reboots` inside of a guest, which is booted as it asks for.
 
 use crate::common::{self, Place, text};
 use punctual_analyze::tune::{Block, Step, Tuning};
 use punctual_bundle::tune::{Answer, BlockRecord, TuningDocument};
 use punctual_core::Nanos;
-use punctual_lab::{Arch, Kernel};
+use punctual_lab::{Arch, GuestFile, Job, Kernel};
 use punctual_session::messages::Silent;
 use punctual_session::tune::asked::{Options, Source, planned};
 use punctual_session::tune::directory::{Directory, Spec};
@@ -52,6 +53,7 @@ fn untouched(number: u64) -> BlockRecord {
         on: Vec::new(),
         // Not all the same: a spread of 0 would be none.
         figure: Some(40_000.0 + (number % 2) as f64),
+        worst: None,
         why: None,
         throughput: None,
         no_throughput: None,
@@ -80,6 +82,7 @@ fn blocks_boot_with_their_parameters_and_differ_by_the_one_that_acts() {
             block: None,
             smallest: 1.3,
             cost: None,
+            reboots: None,
             seed,
         };
         planned(&options, &Silent).unwrap_or_else(|why| panic!("{}", why.render(false)))
@@ -166,4 +169,84 @@ fn a_parameter_that_helps_is_found_and_one_that_does_nothing_is_not() {
     let harmless = [Answer::NoEffect, Answer::NotResolved];
     assert!(harmless.contains(&answer(DOES_NOTHING)), "{found:#?}");
     assert_eq!(found.recommended, [HELPS]);
+}
+
+/// What a boot of the guest does: what an earlier one left is there, and what it leaves comes back.
+const BOOT: &str = "mkdir -p /work/t/runs && cd /work || exit 1\n\
+                    cp /before/* t/ 2>/dev/null\n\
+                    if [ -e t/request.json ]; then punctual tune --quiet --resume t; else\n\
+                    rmdir t/runs t\n\
+                    tune() { punctual tune /experiment.toml --across-reboots --only \
+                    idle-poll,skewed-tick --require p50 --blocks-per-boot 2 --settle 200ms \
+                    --duration 10h --quiet -o t \"$@\"; }\n\
+                    tune >/results/plan; [ ! -e t ] && [ ! -e next ] || exit 1\n\
+                    tune --yes; fi\n\
+                    [ -z \"$UNDO\" ] || punctual tune undo t\n\
+                    cp t/*.json t/*.jsonl t/*.toml /results/\n\
+                    cp next /results/ || true\n";
+
+/// Boots it once with these words of the tuning's; what they were to be next.
+fn boots_once(shared: &Path, words: &str, more: &str) -> Option<String> {
+    let words = format!("punctual.reboots=/work/next {words}");
+    let binary = env!("CARGO_BIN_EXE_punctual");
+    let mut guest = testing::punctual_guest(binary, KERNEL, &words, 1)?;
+    guest.job = Job::Script(format!("{more}\n{BOOT}"));
+    guest.files = vec![GuestFile::text("/experiment.toml", EXPERIMENT)];
+    for entry in fs::read_dir(shared).unwrap() {
+        let (path, name) = entry.map(|entry| (entry.path(), entry.file_name())).unwrap();
+        let inside = format!("/before/{}", name.to_str().unwrap());
+        guest.files.push(GuestFile::copy(path, inside).unwrap());
+    }
+    let after = tempfile::tempdir().unwrap();
+    guest.results_to = Some(after.path().to_owned());
+    let result = testing::run(&guest)?;
+    fs::read_dir(shared).unwrap().for_each(|entry| fs::remove_file(entry.unwrap().path()).unwrap());
+    let mut next = String::new();
+    for entry in fs::read_dir(after.path()).unwrap() {
+        let entry = entry.unwrap();
+        match entry.file_name().to_str().unwrap() {
+            "next" => next = fs::read_to_string(entry.path()).unwrap(),
+            name => drop(fs::copy(entry.path(), shared.join(name)).unwrap()),
+        }
+    }
+    assert!(shared.join("reboots.json").exists(), "{}", testing::story(&result));
+    Some(next.trim().to_owned())
+}
+
+/// The real command line of a real kernel, over six boots: each asks for the next, one that falls
+/// back is asked for again, and the first block has the parameters that it was booted for.
+#[test]
+fn a_guest_is_booted_with_what_it_asks_for_and_goes_on() {
+    if target().is_none() {
+        return;
+    }
+    let shared = tempfile::tempdir().unwrap();
+    let boot = |words: &str| boots_once(shared.path(), words, "").expect("a guest");
+    // The second of its boots falls back: it is booted without what it asked for.
+    let first = boot("");
+    assert_eq!(first, "panic=10 punctual.tune=1");
+    let plan = fs::read_to_string(shared.path().join("plan")).unwrap();
+    for part in ["boots: 3 to try", "/work/next", "a hang needs a hand", "add --yes to begin"] {
+        assert!(plan.contains(part), "{part}: {plan}");
+    }
+    let second = boot(&first);
+    assert_eq!(second, "panic=10 punctual.tune=2 skew_tick=1");
+    let third = boot("");
+    assert_eq!(third, "panic=10 punctual.tune=3 skew_tick=1");
+    let fourth = boot(&third);
+    assert_eq!(fourth, "panic=10 punctual.tune=4 idle=poll");
+    let fifth = boot(&fourth);
+    assert_eq!(fifth, "panic=10 punctual.tune=5");
+    let sixth = boots_once(shared.path(), &fifth, "UNDO=1").expect("a guest");
+    assert_eq!(sixth, "", "taken back");
+    let blocks = fs::read_to_string(shared.path().join("blocks.jsonl")).unwrap();
+    let blocks: Vec<BlockRecord> =
+        blocks.lines().map(|line| serde_json::from_str(line).expect("a block")).collect();
+    let [block] = blocks.as_slice() else { panic!("{blocks:?}") };
+    assert!(block.on.is_empty() && block.worst >= block.figure, "{block:?}");
+    assert!(block.figure.is_some(), "{block:?}");
+    let state = fs::read_to_string(shared.path().join("reboots.json")).unwrap();
+    let state: serde_json::Value = serde_json::from_str(&state).expect("JSON");
+    let trials = state["trials"].as_array().expect("trials");
+    assert!(trials.len() == 3 && trials.iter().all(|trial| trial["came_up"] == true), "{state}");
 }

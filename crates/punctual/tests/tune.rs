@@ -72,7 +72,7 @@ fn what_cannot_be_tuned_is_refused_before_anything_is_changed() {
                      duration = \"1s\"\n";
     let endless = "[[measure]]\nkind = \"timer\"\n";
     let sound = "[[measure]]\nkind = \"timer\"\nduration = \"1s\"\n";
-    let cases: [(&str, &[&str], &str); 7] = [
+    let cases: [(&str, &[&str], &str); 11] = [
         (elsewhere, &["experiment.toml"], "over ssh"),
         (sound, &["experiment.toml", "--target", "vm:6.12", "--cost", "true"], "--cost"),
         (endless, &["experiment.toml"], "give --block"),
@@ -80,6 +80,14 @@ fn what_cannot_be_tuned_is_refused_before_anything_is_changed() {
         (sound, &["experiment.toml", "--only", "no-such"], "no such setting"),
         (sound, &["experiment.toml", "--smallest", "0.5"], "--smallest"),
         (sound, &[], "what is to be measured?"),
+        (sound, &["experiment.toml", "--yes"], "--across-reboots"),
+        (sound, &["experiment.toml", "--settle", "1s"], "--across-reboots"),
+        (sound, &["experiment.toml", "--across-reboots", "--target", "vm:6.12"], "--target"),
+        (
+            sound,
+            &["experiment.toml", "--across-reboots", "--blocks-per-boot", "0"],
+            "--blocks-per-boot",
+        ),
     ];
     for (experiment, arguments, why) in cases {
         let place = Place::with(experiment);
@@ -88,9 +96,15 @@ fn what_cannot_be_tuned_is_refused_before_anything_is_changed() {
         assert_eq!(refused.status.code(), Some(2), "{words:?}: {}", text(&refused));
         assert!(text(&refused).contains(why), "{words:?}: {}", text(&refused));
     }
+    // One that changes settings of this boot has no boot entry to take back.
     let place = Place::with("");
-    for arguments in [["tune", "report", "."], ["tune", "--resume", "."], ["tune", "apply", "."]] {
-        let refused = place.punctual(&arguments);
+    found(&place);
+    let refused = place.punctual(&["tune", "undo", "found"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+    assert!(text(&refused).contains("punctual isolate undo"), "{}", text(&refused));
+    let each: [&[&str]; 4] = [&["report"], &["--resume"], &["apply"], &["undo"]];
+    for arguments in each {
+        let refused = place.punctual(&[&["tune"], arguments, &["."]].concat());
         assert_eq!(refused.status.code(), Some(2), "{arguments:?}: {}", text(&refused));
     }
 }

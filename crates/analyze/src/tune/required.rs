@@ -14,8 +14,10 @@ pub fn required(
 ) -> TunedRequirement {
     let bound = requirement.requirement.bound as f64;
     let count = |is_it: &dyn Fn(&BlockRecord) -> bool| -> [u64; 2] {
+        // A mean of several would hide the one in which it did not hold.
+        let figure = |block: &BlockRecord| block.worst.or(block.figure);
         let figures: Vec<f64> =
-            blocks.iter().filter(|block| is_it(block)).filter_map(|block| block.figure).collect();
+            blocks.iter().filter(|block| is_it(block)).filter_map(figure).collect();
         let holds = |figure: &&f64| requirement.requirement.comparison.holds(**figure, bound);
         [figures.iter().filter(holds).count() as u64, figures.len() as u64]
     };
@@ -36,3 +38,30 @@ pub fn required(
 
 /// Blocks of the last comparison.
 const SET: &str = Purpose::Confirm.word();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::Nanos;
+
+    #[test]
+    fn a_mean_hides_no_block_in_which_it_did_not_hold() {
+        let block = |figure: f64, worst: Option<f64>| BlockRecord {
+            number: 1,
+            purpose: "pilot".to_owned(),
+            on: Vec::new(),
+            figure: Some(figure),
+            worst,
+            why: None,
+            throughput: None,
+            no_throughput: None,
+            elapsed: Nanos::ZERO,
+        };
+        let requirement = "p99 < 80us".parse().expect("a requirement");
+        let of = |worst| required(&requirement, &[block(70e3, worst), block(60e3, None)], false);
+        assert_eq!((of(None).untouched, of(None).verdict), ([2, 2], VerdictWord::Met));
+        assert_eq!((of(Some(75e3)).untouched, of(Some(75e3)).verdict), ([2, 2], VerdictWord::Met));
+        assert_eq!(of(Some(90e3)).untouched, [1, 2]);
+        assert_eq!(of(Some(90e3)).verdict, VerdictWord::NotMet);
+    }
+}

@@ -3,6 +3,7 @@
 mod apply;
 mod plan;
 mod report;
+mod undo;
 
 use super::printing;
 use crate::exit::{Ending, Exit, Failure};
@@ -10,8 +11,12 @@ use crate::output;
 use punctual_bundle::tune::{TuningDocument, TuningEnd};
 use punctual_core::Nanos;
 use punctual_report::{html, terminal};
-use punctual_session::tune::asked::{Options, Planned, Source, planned};
+use punctual_session::messages::shown;
+use punctual_session::tune::asked::{AcrossReboots, Options, Planned, Source, planned};
+use punctual_session::tune::directory::is_across_reboots;
 use punctual_session::tune::offer::Choice;
+use punctual_session::tune::reboots::run::Outcome;
+use punctual_session::tune::reboots::system;
 use punctual_session::tune::run::{self, Ended};
 use std::path::{Path, PathBuf};
 
@@ -26,7 +31,8 @@ use std::path::{Path, PathBuf};
     args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  punctual tune --list\n  punctual tune -- ./control-loop\n  punctual \
                   tune experiment.toml --require 'p99.9 < 80us' --duration 2h\n  punctual tune \
-                  experiment.toml --only irq-affinity,ksm --dry-run\n  punctual tune report \
+                  experiment.toml --only irq-affinity,ksm --dry-run\n  punctual tune \
+                  experiment.toml --across-reboots\n  punctual tune report \
                   punctual-tune-experiment\n  punctual tune apply punctual-tune-experiment\n\nExit \
                   codes: 0 done, the requirement met; 1 interrupted or failed; 2 the request was \
                   invalid, nothing was changed; 3 the requirement is not met; 4 too many blocks \
@@ -43,6 +49,7 @@ pub struct Args {
 enum Action {
     Report(report::Args),
     Apply(apply::Args),
+    Undo(undo::Args),
 }
 
 #[derive(clap::Args)]
@@ -57,9 +64,9 @@ struct TuneArgs {
     /// 80us'; of a program also 'wakeup p99 < 50us'
     #[arg(long, value_name = "FIGURE", default_value = "p99.9", conflicts_with = "resume")]
     require: String,
-    /// How long the tuning may take
-    #[arg(long, value_name = "DURATION", default_value = "1h", conflicts_with = "resume")]
-    duration: Nanos,
+    /// How long the tuning may take [default: 1h; across reboots 24h]
+    #[arg(long, value_name = "DURATION", conflicts_with = "resume")]
+    duration: Option<Nanos>,
     /// How long a block measures [default: as long as the experiment; of a program 10s]
     #[arg(long, value_name = "DURATION", conflicts_with = "resume")]
     block: Option<Nanos>,
@@ -67,6 +74,19 @@ struct TuneArgs {
     /// are tried, and it boots for each block (overrides [target] of the file)
     #[arg(long, value_name = "TARGET", conflicts_with = "resume")]
     target: Option<String>,
+    /// Try parameters of this machine's boot: it boots for each observation, and a service goes on
+    /// by itself; without --yes the plan is printed, and nothing is written
+    #[arg(long, conflicts_with_all = ["resume", "target"])]
+    across_reboots: bool,
+    /// How many blocks are measured in one boot
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "across_reboots")]
+    blocks_per_boot: u32,
+    /// How long after a boot nothing is measured
+    #[arg(long, value_name = "DURATION", default_value = "1min", requires = "across_reboots")]
+    settle: Nanos,
+    /// Write the files that the plan names, and reboot
+    #[arg(long, requires = "across_reboots", conflicts_with_all = ["dry_run", "list"])]
+    yes: bool,
     /// A command whose runs per second show what the best set costs: it is run beside each block of
     /// the last comparison, as long as that measures
     #[arg(long, value_name = "COMMAND", conflicts_with = "resume")]
@@ -112,6 +132,7 @@ pub fn run(args: Args) -> Ending {
     match args.action {
         Some(Action::Report(args)) => report::run(args),
         Some(Action::Apply(args)) => apply::run(args),
+        Some(Action::Undo(args)) => undo::run(args),
         None => tune(args.tune),
     }
 }
@@ -119,6 +140,10 @@ pub fn run(args: Args) -> Ending {
 fn tune(args: TuneArgs) -> Ending {
     let messages = output::messages(args.quiet);
     if let Some(place) = &args.resume {
+        if is_across_reboots(place)? {
+            let (_, outcome) = system::resume(place, messages)?;
+            return after_boot(outcome, place, args.json);
+        }
         let (_, ended) = run::resume(place, messages)?;
         return show(ended, place, args.json);
     }
@@ -138,24 +163,53 @@ fn tune(args: TuneArgs) -> Ending {
         figure: args.require,
         choice: Choice { only: args.only, without: args.without },
         cpus: args.cpus,
-        within: args.duration,
+        within: args.duration.unwrap_or(Nanos::from_secs(if args.across_reboots {
+            DAY
+        } else {
+            HOUR
+        })),
         block: args.block,
         smallest: args.smallest,
         cost: args.cost,
         target: args.target,
+        reboots: args
+            .across_reboots
+            .then_some(AcrossReboots { blocks: args.blocks_per_boot, settle: args.settle }),
         seed: args.seed,
     };
     let Planned { experiment, spec } = planned(&options, messages)?;
     if args.list {
         return plan::settings(&spec.settings, &spec.left_out);
     }
-    if args.dry_run {
-        return plan::dry_run(&spec);
-    }
     let default = || PathBuf::from(format!("punctual-tune-{}", spec.experiment));
     let place = args.output.unwrap_or_else(default);
+    if args.dry_run || (args.across_reboots && !args.yes) {
+        return plan::dry_run(&spec, &place);
+    }
+    if args.across_reboots {
+        let outcome = system::begin(&place, &experiment, &spec, messages)?;
+        return after_boot(outcome, &place, args.json);
+    }
     let ended = run::begin(&place, &experiment, spec, messages)?;
     show(ended, &place, args.json)
+}
+
+const HOUR: i64 = 3_600;
+const DAY: i64 = 24 * HOUR;
+
+/// Shows what was found, or that the machine boots.
+fn after_boot(outcome: Outcome, place: &Path, json: bool) -> Ending {
+    match outcome {
+        Outcome::Ended(ended) => show(*ended, place, json),
+        Outcome::Rebooting => {
+            let place = shown(place);
+            output::print(&format!(
+                "the machine boots, and the tuning goes on by itself\nso far: punctual tune report \
+                 {place}\nend it: systemctl stop punctual-tune; punctual tune undo {place}\n"
+            ))?;
+            Ok(Exit::Done)
+        }
+    }
 }
 
 /// Shows what was found, and how it ended.

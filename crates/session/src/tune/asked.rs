@@ -3,6 +3,7 @@
 use super::boot;
 use super::directory::Spec;
 use super::offer::{Choice, offer};
+use super::reboots::system;
 use crate::command;
 use crate::exit::Failure;
 use crate::messages::Listener;
@@ -46,7 +47,18 @@ pub struct Options {
     pub smallest: f64,
     /// The command whose runs per second show what the set costs.
     pub cost: Option<String>,
+    /// Boot parameters of this machine, where they are tried.
+    pub reboots: Option<AcrossReboots>,
     pub seed: u64,
+}
+
+/// How this machine is to be booted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AcrossReboots {
+    /// Blocks in one boot.
+    pub blocks: u32,
+    /// How long after a boot nothing is measured.
+    pub settle: Nanos,
 }
 
 /// A tuning with everything decided.
@@ -82,6 +94,20 @@ pub fn planned(options: &Options, messages: Listener) -> Result<Planned, Failure
             "--cost runs a command on this machine, and a virtual machine is tuned: leave it out",
         ));
     }
+    let files = Root::system();
+    let reboots = match options.reboots {
+        None => None,
+        Some(_) if guest.is_some() => {
+            return Err(Failure::refused(
+                "--across-reboots boots this machine, and a virtual machine is tuned, which boots \
+                 for each block: leave one of the two out",
+            ));
+        }
+        Some(AcrossReboots { blocks: 0, .. }) => {
+            return Err(Failure::refused("--blocks-per-boot: at least 1"));
+        }
+        Some(asked) => Some(system::plan(&files, asked.blocks, asked.settle)?),
+    };
     let (_, plan) = match &guest {
         None => asked.resolve(messages)?,
         Some(vm) => {
@@ -94,7 +120,6 @@ pub fn planned(options: &Options, messages: Listener) -> Result<Planned, Failure
             "a block has no end: give --block, or a duration in the experiment, such as 10s",
         )
     })?;
-    let files = Root::system();
     let online = guest.as_ref().map_or_else(online_cpus, |vm| Ok(guest_cpus(vm)))?;
     let cpus = match (&options.cpus, &guest) {
         (Some(text), None) => {
@@ -107,9 +132,14 @@ pub fn planned(options: &Options, messages: Listener) -> Result<Planned, Failure
         }
         (None, _) => measured_alone(&plan, &online),
     };
-    let mut offered = match &guest {
-        None => offer(&files, cpus.as_ref()),
-        Some(_) => boot::offer(cpus.as_ref(), &online),
+    let mut offered = match (&guest, &reboots) {
+        (None, None) => offer(&files, cpus.as_ref()),
+        (Some(_), _) => boot::offer(cpus.as_ref(), &online),
+        (None, Some(_)) => {
+            let mut offered = boot::offer(cpus.as_ref(), &online);
+            offered.leave_out_booted(&files.read("/proc/cmdline").map_err(Failure::failed)?);
+            offered
+        }
     };
     offered.choose(&options.choice)?;
     let has_bound = options.figure.contains(['<', '>', '=']);
@@ -122,6 +152,7 @@ pub fn planned(options: &Options, messages: Listener) -> Result<Planned, Failure
         within: options.within,
         block,
         cost: options.cost.as_deref().map(of_cost).transpose()?,
+        reboots,
         seed: options.seed,
         kernel: match &guest {
             None => files.read_trimmed("/proc/sys/kernel/osrelease").ok(),

@@ -1,6 +1,7 @@
 //! The directory of a tuning: what was asked, each block with its figure, and what was found. A
 //! tuning that was killed goes on from it as if it had not been.
 
+use super::reboot_plan::RebootPlan;
 use super::setting::Setting;
 use crate::exit::Failure;
 use crate::messages::shown;
@@ -49,6 +50,9 @@ pub struct Spec {
     /// none.
     #[serde(default)]
     pub guest: Option<String>,
+    /// How this machine boots for each block, where it does.
+    #[serde(default)]
+    pub reboots: Option<RebootPlan>,
     pub seed: u64,
     /// The release of the kernel, where it is known.
     pub kernel: Option<String>,
@@ -72,7 +76,7 @@ impl Spec {
             smallest: self.smallest,
             margin,
             within: self.within,
-            block: self.block,
+            block: self.reboots.as_ref().map_or(self.block, |plan| plan.observation(self.block)),
             cost: self.cost.as_ref().map_or(Nanos::ZERO, |_| self.cost_time()),
             seed: self.seed,
             ..usual
@@ -89,6 +93,12 @@ impl Spec {
     pub fn boot_words(&self, on: &[bool]) -> Vec<&str> {
         let set = self.settings.iter().zip(on).filter(|(_, on)| **on);
         set.map(|(setting, _)| setting.boot.as_str()).filter(|words| !words.is_empty()).collect()
+    }
+
+    /// The same of the settings with these names.
+    pub fn words_of(&self, names: &[String]) -> String {
+        let on = self.settings.iter().map(|setting| names.contains(&setting.name));
+        self.boot_words(&on.collect::<Vec<bool>>()).join(" ")
     }
 
     /// The names of the settings that are on.
@@ -134,13 +144,7 @@ impl Directory {
     /// # Errors
     /// There is none, it is another version's, or another process uses it.
     pub fn open(path: &Path) -> Result<(Directory, Spec), Failure> {
-        let spec: Spec = Member::root(path)
-            .join(REQUEST)
-            .read_json()
-            .map_err(|why| Failure::refused(format!("{} holds no tuning: {why}", shown(path))))?;
-        if spec.version != SPEC {
-            return Err(cannot_use(path, &"it was made by another version of punctual"));
-        }
+        let spec = read_spec(path)?;
         Ok((Directory::lock(path)?, spec))
     }
 
@@ -158,6 +162,11 @@ impl Directory {
 
     pub fn runs(&self) -> PathBuf {
         self.path.join(RUNS)
+    }
+
+    /// A further file of it.
+    pub fn member(&self, name: &str) -> Member {
+        self.root.join(name)
     }
 
     /// Keeps a block: it has reached the disk when this returns.
@@ -233,6 +242,25 @@ impl Directory {
 
 fn is_of(block: &BlockRecord, request: &Request, spec: &Spec) -> bool {
     block.purpose == request.purpose.word() && block.on == spec.names(&request.on)
+}
+
+/// Whether the tuning in a directory boots this machine.
+///
+/// # Errors
+/// There is none.
+pub fn is_across_reboots(path: &Path) -> Result<bool, Failure> {
+    Ok(read_spec(path)?.reboots.is_some())
+}
+
+fn read_spec(path: &Path) -> Result<Spec, Failure> {
+    let member = Member::root(path).join(REQUEST);
+    let spec: Spec = member
+        .read_json()
+        .map_err(|why| Failure::refused(format!("{} holds no tuning: {why}", shown(path))))?;
+    match spec.version == SPEC {
+        true => Ok(spec),
+        false => Err(cannot_use(path, &"it was made by another version of punctual")),
+    }
 }
 
 /// What a tuning has found, from its directory.

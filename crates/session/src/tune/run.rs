@@ -193,7 +193,8 @@ pub fn tune(
     Ok(Ended { document, broken: ran.err() })
 }
 
-fn document(spec: &Spec, tuning: &Tuning, blocks: &[BlockRecord]) -> TuningDocument {
+/// What was found, with what the experiment does not know.
+pub fn document(spec: &Spec, tuning: &Tuning, blocks: &[BlockRecord]) -> TuningDocument {
     let mut found = tuning.outcome(&spec.figure);
     if let Some(cost) = found.set.as_mut().and_then(|set| set.cost.as_mut()) {
         cost.command = spec.cost.iter().map(shell_words::join).collect();
@@ -269,6 +270,7 @@ impl Machine for OnMachine<'_> {
             purpose: request.purpose.word().to_owned(),
             on: self.spec.names(&request.on),
             figure: block.figure,
+            worst: None,
             why: self.last.take().and_then(|measured| measured.why),
             throughput: block.throughput,
             no_throughput: std::mem::take(&mut self.throughput).why,
@@ -282,7 +284,7 @@ impl Machine for OnMachine<'_> {
 }
 
 /// A line of each block: on a terminal in the place of the one before, unless it cannot be used.
-fn progress(messages: Listener, spec: &Spec, block: &BlockRecord) {
+pub fn progress(messages: Listener, spec: &Spec, block: &BlockRecord) {
     let figure = match (block.figure, &block.why) {
         (Some(figure), _) => format!("{} µs", format::micros_f64(figure)),
         (None, why) => {

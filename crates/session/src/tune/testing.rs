@@ -249,6 +249,7 @@ pub fn spec(settings: Vec<Setting>, seconds: i64) -> Spec {
         block: Nanos::from_secs(10),
         cost: None,
         guest: None,
+        reboots: None,
         seed: 1,
         kernel: Some("6.12.1".to_owned()),
         settings,

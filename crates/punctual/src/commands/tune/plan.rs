@@ -1,10 +1,13 @@
 //! `--list` and `--dry-run`: what could be tried, and how long it takes. Nothing is changed.
 
+mod reboots;
+
 use crate::commands::bundle::show_options;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_analyze::tune::time_needed;
 use punctual_bundle::tune::NotTried;
+use punctual_core::Nanos;
 use punctual_host::files::Root;
 use punctual_host::isolate::parse_cpus_on;
 use punctual_report::format::duration;
@@ -12,6 +15,7 @@ use punctual_report::terminal;
 use punctual_session::tune::directory::Spec;
 use punctual_session::tune::offer::offer;
 use punctual_session::tune::setting::{Setting, traits};
+use std::path::Path;
 
 /// Standard deviations between blocks of the same settings, in percent: a quiet machine, a usual
 /// one, a noisy one.
@@ -43,11 +47,13 @@ fn text(settings: &[Setting], left_out: &[NotTried]) -> String {
 }
 
 /// The plan.
-pub fn dry_run(spec: &Spec) -> Ending {
+pub fn dry_run(spec: &Spec, place: &Path) -> Ending {
+    if let Some(plan) = &spec.reboots {
+        return reboots::dry_run(&text(&spec.settings, &spec.left_out), spec, plan, place);
+    }
     let mut out = text(&spec.settings, &spec.left_out);
-    let options = spec.options();
     let slowest = spec.settings.iter().map(|setting| traits(&setting.name).wash_out_s).max();
-    let around = punctual_core::Nanos::from_secs(slowest.unwrap_or(0));
+    let around = Nanos::from_secs(slowest.unwrap_or(0));
     let block = spec.block + around;
     let blocks = spec.within.ns() / block.ns().max(1);
     out += &format!(
@@ -64,12 +70,18 @@ pub fn dry_run(spec: &Spec) -> Ending {
         duration(spec.within),
         spec.smallest,
     );
-    for percent in SPREADS {
-        let spread = (1.0 + f64::from(percent) / 100.0).ln();
-        let time = time_needed(&options, spec.settings.len(), spread, block);
+    for (percent, time) in times(spec, block) {
         out += &format!("  by {percent:>2} %: {}\n", duration(time));
     }
     out += "nothing was changed\n";
     output::print(&out)?;
     Ok(Exit::Done)
+}
+
+/// How long it takes with blocks of this length, by how much they differ.
+fn times(spec: &Spec, block: Nanos) -> [(u32, Nanos); 3] {
+    SPREADS.map(|percent| {
+        let spread = (1.0 + f64::from(percent) / 100.0).ln();
+        (percent, time_needed(&spec.options(), spec.settings.len(), spread, block))
+    })
 }

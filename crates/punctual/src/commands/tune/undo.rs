@@ -1,0 +1,34 @@
+//! `punctual tune undo`: what a tuning across reboots wrote outside of its directory.
+
+use crate::exit::{Ending, Exit};
+use crate::output;
+use punctual_report::format::plain;
+use punctual_session::tune::reboots::system::undo;
+use std::path::PathBuf;
+
+/// Take back the boot entry and the service of a tuning across reboots
+///
+/// The next boot is the usual one, and nothing goes on after it. What was measured stays: `punctual
+/// tune --resume DIR` goes on with it. While a boot is being measured, `systemctl stop
+/// punctual-tune` ends that first.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  punctual tune undo punctual-tune-experiment")]
+pub struct Args {
+    /// The tuning's directory
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
+
+/// Takes all back.
+pub fn run(args: Args) -> Ending {
+    let not_done = undo(&args.directory)?;
+    let mut text = String::new();
+    for why in &not_done {
+        text += &format!("not taken back: {}\n", plain(why));
+    }
+    if not_done.is_empty() {
+        text += "boot entry and service are taken back\n";
+    }
+    output::print(&text)?;
+    Ok(if not_done.is_empty() { Exit::Done } else { Exit::Failed })
+}

@@ -1,0 +1,278 @@
+//! The tuning across reboots: one process for each boot, which measures what the boot is for, asks
+//! for the next, and ends.
+//!
+//! First the untouched machine and each parameter alone are booted once: what does not come up is
+//! left out. Then what [`punctual_analyze::tune`] asks for, a boot for each of its blocks: what is
+//! measured in one boot is one observation.
+
+use super::seam::Reboots;
+use super::state::{Armed, State, Trial};
+use crate::exit::Failure;
+use crate::messages::Listener;
+use crate::tune::blocks::{Blocks, Measured};
+use crate::tune::directory::{Directory, Spec};
+use crate::tune::reboot_plan::{RebootPlan, is_boot, is_tuning};
+use crate::tune::run::{Ended, document, progress};
+use punctual_analyze::tune::{Block, Machine, Request, conduct};
+use punctual_bundle::tune::{BlockRecord, TuningEnd};
+use punctual_core::Nanos;
+
+/// What became of it in this boot.
+pub enum Outcome {
+    /// The machine boots; it goes on after that.
+    Rebooting,
+    Ended(Box<Ended>),
+}
+
+/// Why it does not go on here.
+enum Stop {
+    Reboot,
+    Failed(Failure),
+}
+
+impl From<Failure> for Stop {
+    fn from(why: Failure) -> Stop {
+        Stop::Failed(why)
+    }
+}
+
+/// Goes on in this boot, as far as it can.
+///
+/// # Errors
+/// It cannot go on; it may later.
+pub fn go_on(
+    reboots: &mut dyn Reboots,
+    directory: &Directory,
+    spec: &Spec,
+    blocks: &mut dyn Blocks,
+    messages: Listener,
+) -> Result<Outcome, Failure> {
+    let Some(plan) = spec.reboots.clone() else {
+        return Err(Failure::refused("this tuning is not one across reboots"));
+    };
+    reboots.install()?;
+    let mut boots = Boots { reboots, directory, state: State::read(directory)?, plan, messages };
+    match try_each(&mut boots, spec) {
+        Ok(()) => {}
+        Err(Stop::Reboot) => return Ok(Outcome::Rebooting),
+        Err(Stop::Failed(why)) => return Err(why),
+    }
+    let spec = &boots.state.that_came_up(spec);
+    if let Some(why) = boots.nothing_left(spec) {
+        boots.end()?;
+        return Err(Failure::failed(why));
+    }
+    let (kept, mut tuning) = directory.replay(spec)?;
+    let before = kept.last().map_or(Nanos::ZERO, |block| block.elapsed);
+    // A boot that is not the tuning's is none of its time.
+    let is_own = is_tuning(&boots.reboots.cmdline()?);
+    let since = if is_own { Nanos::ZERO } else { blocks.elapsed() };
+    let (last, no_cost) = (None, None);
+    let mut machine = AcrossBoots { boots, spec, blocks, kept, before, since, last, no_cost };
+    let ran = conduct(&mut tuning, &mut machine);
+    let AcrossBoots { mut boots, kept, .. } = machine;
+    messages.replace_line("");
+    let mut document = document(spec, &tuning, &kept);
+    let broken = match ran {
+        Err(Stop::Reboot) => None,
+        Err(Stop::Failed(why)) => Some(why),
+        Ok(()) => {
+            directory.write(&document)?;
+            boots.end()?;
+            return Ok(Outcome::Ended(Box::new(Ended { document, broken: None })));
+        }
+    };
+    document.ended = TuningEnd::Interrupted;
+    directory.write(&document)?;
+    Ok(match broken {
+        None => Outcome::Rebooting,
+        broken => Outcome::Ended(Box::new(Ended { document, broken })),
+    })
+}
+
+/// Boots the untouched machine and each parameter alone.
+fn try_each(boots: &mut Boots, spec: &Spec) -> Result<(), Stop> {
+    while let Some(names) = boots.state.next_trial(spec) {
+        let purpose = format!("trial {}", boots.state.trials.len());
+        let words = spec.words_of(&names);
+        let came_up = boots.come_up(&names, &words, &purpose)?;
+        let name = names.into_iter().next().unwrap_or_default();
+        boots.state.trials.push(Trial { name, came_up });
+        boots.state.keep(boots.directory)?;
+        // Without the entry itself there is nothing to try.
+        if !boots.state.trials[0].came_up {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// The boots of this machine.
+struct Boots<'a> {
+    reboots: &'a mut dyn Reboots,
+    directory: &'a Directory,
+    state: State,
+    plan: RebootPlan,
+    messages: Listener,
+}
+
+impl Boots<'_> {
+    /// Whether this boot is the one for this purpose, as it was asked for. Asks for it, and stops,
+    /// where it is none of its boots; false where such boots do not come up.
+    fn come_up(&mut self, names: &[String], words: &str, purpose: &str) -> Result<bool, Stop> {
+        let here = self.reboots.boot_id()?;
+        if let Some(armed) = self.state.armed.clone().filter(|armed| armed.purpose == purpose)
+            && armed.during != here
+        {
+            if is_boot(&self.reboots.cmdline()?, armed.boot, words) {
+                // What failed before was an accident, such as a power cut.
+                self.state.fallen.retain(|fallen| fallen.names != names);
+                return Ok(true);
+            }
+            self.state.armed = None;
+            self.state.fell_again(names);
+            self.state.keep(self.directory)?;
+        }
+        if self.state.is_given_up(names) {
+            return Ok(false);
+        }
+        self.state.boots += 1;
+        let boot = self.state.boots;
+        self.state.armed = Some(Armed { boot, purpose: purpose.to_owned(), during: here });
+        self.state.keep(self.directory)?;
+        self.reboots.arm(&self.plan.words(boot, words))?;
+        let with = if names.is_empty() { "nothing tried".to_owned() } else { names.join(", ") };
+        self.messages.progress(&format!("boot {boot}, {purpose}, with {with}"));
+        self.reboots.reboot()?;
+        Err(Stop::Reboot)
+    }
+
+    fn nothing_left(&self, spec: &Spec) -> Option<String> {
+        match self.state.trials.first() {
+            Some(trial) if !trial.came_up => Some(
+                "the boot entry of the tuning does not come up, with nothing else on its command \
+                 line: all is taken back"
+                    .to_owned(),
+            ),
+            _ if spec.settings.is_empty() => {
+                Some("no parameter came up: all is taken back".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes all back, and boots the machine as it was.
+    fn end(&mut self) -> Result<(), Failure> {
+        let not_done = self.reboots.disarm()?;
+        if !not_done.is_empty() {
+            return Err(Failure::failed(format!(
+                "not all could be taken back:\n  {}",
+                not_done.join("\n  ")
+            )));
+        }
+        match is_tuning(&self.reboots.cmdline()?) {
+            true => self.reboots.reboot(),
+            false => Ok(()),
+        }
+    }
+}
+
+/// A machine that boots for each block, as the experiment knows one.
+struct AcrossBoots<'a> {
+    boots: Boots<'a>,
+    spec: &'a Spec,
+    blocks: &'a mut dyn Blocks,
+    kept: Vec<BlockRecord>,
+    /// The time of earlier boots.
+    before: Nanos,
+    /// How much of this boot's time is in that already, or is not the tuning's.
+    since: Nanos,
+    last: Option<Observed>,
+    no_cost: Option<String>,
+}
+
+/// What the blocks of one boot showed.
+struct Observed {
+    figure: Option<f64>,
+    worst: Option<f64>,
+    why: Option<String>,
+}
+
+impl AcrossBoots<'_> {
+    fn observe(&mut self, request: &Request) -> Result<Observed, Stop> {
+        let names = self.spec.names(&request.on);
+        let words = self.spec.boot_words(&request.on).join(" ");
+        let purpose = format!("block {}", self.kept.len() + 1);
+        if !self.boots.come_up(&names, &words, &purpose)? {
+            let why = format!("boots with {} do not come up", names.join(", "));
+            return Ok(Observed { figure: None, worst: None, why: Some(why) });
+        }
+        self.blocks.wait(self.boots.plan.settle)?;
+        let (mut figures, mut why) = (Vec::new(), None);
+        for _ in 0..self.boots.plan.blocks {
+            let number = self.kept.len() as u64 + 1;
+            let Measured { figure, why: no } = self.blocks.measure(number, &request.on)?;
+            figures.extend(figure.filter(|figure| figure.is_finite()));
+            why = no.or(why);
+        }
+        let is_enough = figures.len() * 2 > self.boots.plan.blocks as usize;
+        let mean = figures.iter().map(|of| of.max(1.0).ln()).sum::<f64>() / figures.len() as f64;
+        Ok(Observed {
+            figure: is_enough.then(|| mean.exp()),
+            worst: is_enough.then(|| figures.iter().copied().fold(0.0, f64::max)),
+            why: why.filter(|_| !is_enough),
+        })
+    }
+}
+
+impl Machine for AcrossBoots<'_> {
+    type Error = Stop;
+
+    /// Each block has a boot of its own, also with the parameters of the one before.
+    fn apply(&mut self, _: &[bool]) -> Result<(), Stop> {
+        Ok(())
+    }
+
+    /// After a boot all is waited for alike.
+    fn settle(&mut self, _: Nanos) -> Result<(), Stop> {
+        Ok(())
+    }
+
+    fn measure(&mut self, request: &Request) -> Result<Option<f64>, Stop> {
+        let observed = self.observe(request)?;
+        let figure = observed.figure;
+        self.last = Some(observed);
+        Ok(figure)
+    }
+
+    fn throughput(&mut self) -> Result<Option<f64>, Stop> {
+        let Some(command) = &self.spec.cost else { return Ok(None) };
+        let measured = self.blocks.throughput(command, self.spec.cost_time())?;
+        self.no_cost = measured.why;
+        Ok(measured.per_second)
+    }
+
+    fn elapsed(&self) -> Nanos {
+        self.before + (self.blocks.elapsed() - self.since)
+    }
+
+    fn keep(&mut self, request: &Request, block: Block) -> Result<(), Stop> {
+        let observed = self.last.take();
+        let record = BlockRecord {
+            number: self.kept.len() as u64 + 1,
+            purpose: request.purpose.word().to_owned(),
+            on: self.spec.names(&request.on),
+            figure: block.figure,
+            worst: observed.as_ref().and_then(|of| of.worst),
+            why: observed.and_then(|of| of.why),
+            throughput: block.throughput,
+            no_throughput: self.no_cost.take(),
+            elapsed: block.elapsed,
+        };
+        self.boots.directory.keep(&record)?;
+        progress(self.boots.messages, self.spec, &record);
+        self.kept.push(record);
+        (self.before, self.since) = (block.elapsed, self.blocks.elapsed());
+        Ok(())
+    }
+}

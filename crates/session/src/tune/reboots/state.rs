@@ -1,0 +1,101 @@
+//! How far the boots of a tuning have come, in its directory.
+
+use crate::exit::Failure;
+use crate::tune::directory::{Directory, Spec};
+use crate::tune::setting::Setting;
+use punctual_bundle::tune::NotTried;
+use serde::{Deserialize, Serialize};
+
+const STATE: &str = "reboots.json";
+/// Boots with the same parameters that may come up otherwise: one may be a power cut.
+const TRIES: u32 = 2;
+
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct State {
+    /// Boots that were asked for.
+    pub boots: u64,
+    /// The one that was asked for last, until what it is for is over.
+    pub armed: Option<Armed>,
+    /// Whether each parameter alone came up; first the untouched machine, by the empty name.
+    pub trials: Vec<Trial>,
+    /// Parameters together with which the machine came up with others.
+    pub fallen: Vec<Fallen>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Armed {
+    /// Its number, as it is on its command line.
+    pub boot: u64,
+    /// What it is for.
+    pub purpose: String,
+    /// The boot in which it was asked for.
+    pub during: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Trial {
+    pub name: String,
+    pub came_up: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Fallen {
+    pub names: Vec<String>,
+    pub times: u32,
+}
+
+impl State {
+    /// # Errors
+    /// It cannot be read.
+    pub fn read(directory: &Directory) -> Result<State, Failure> {
+        let member = directory.member(STATE);
+        match member.exists() {
+            true => member.read_json().map_err(Failure::failed),
+            false => Ok(State::default()),
+        }
+    }
+
+    /// # Errors
+    /// It cannot be written.
+    pub fn keep(&self, directory: &Directory) -> Result<(), Failure> {
+        directory.member(STATE).replace_json_durably(self).map_err(Failure::failed)
+    }
+
+    /// What is tried alone next; nothing for the untouched machine.
+    pub fn next_trial(&self, spec: &Spec) -> Option<Vec<String>> {
+        match self.trials.len() {
+            0 => Some(Vec::new()),
+            tried => spec.settings.get(tried - 1).map(|setting| vec![setting.name.clone()]),
+        }
+    }
+
+    /// The tuning with the parameters that came up alone.
+    pub fn that_came_up(&self, spec: &Spec) -> Spec {
+        let fell = |setting: &Setting| {
+            self.trials.iter().any(|trial| trial.name == setting.name && !trial.came_up)
+        };
+        let mut spec = spec.clone();
+        for setting in std::mem::take(&mut spec.settings) {
+            match fell(&setting) {
+                true => spec.left_out.push(NotTried {
+                    name: setting.name,
+                    why: "a boot with it did not come up, or came up without it".to_owned(),
+                }),
+                false => spec.settings.push(setting),
+            }
+        }
+        spec
+    }
+
+    pub fn fell_again(&mut self, names: &[String]) {
+        match self.fallen.iter_mut().find(|fallen| fallen.names == names) {
+            Some(fallen) => fallen.times += 1,
+            None => self.fallen.push(Fallen { names: names.to_vec(), times: 1 }),
+        }
+    }
+
+    /// Whether no further boot with these is tried.
+    pub fn is_given_up(&self, names: &[String]) -> bool {
+        self.fallen.iter().any(|fallen| fallen.names == names && fallen.times >= TRIES)
+    }
+}

@@ -1,0 +1,298 @@
+//! This machine, as one that boots with other parameters.
+
+use super::kept::{Content, How, Kept};
+use super::seam::Reboots;
+use super::{grub, systemd_boot, unit};
+use crate::exit::Failure;
+use crate::interrupts::Interrupts;
+use crate::messages::{Listener, shown};
+use crate::tune::blocks::Runs;
+use crate::tune::directory::{Directory, Spec};
+use crate::tune::reboot_plan::{Loader, RebootPlan};
+use crate::tune::reboots::run::{Outcome, go_on};
+use punctual_analyze::tune::Figure;
+use punctual_core::Nanos;
+use punctual_host::files::{Files, Root};
+use punctual_host::isolate::check_rights;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The word of a guest's command line whose harness boots it again.
+const HARNESS: &str = "punctual.reboots=";
+const WATCHDOG: &str = "/dev/watchdog";
+
+/// How this machine can be booted with other parameters.
+///
+/// # Errors
+/// Why it cannot.
+pub fn plan(files: &dyn Files, blocks: u32, settle: Nanos) -> Result<RebootPlan, Failure> {
+    let loader = loader(files).map_err(|why| {
+        Failure::refused(format!(
+            "this machine cannot be booted for one time with other parameters:\n  {}",
+            why.join("\n  ")
+        ))
+    })?;
+    let watchdog = files.exists(WATCHDOG);
+    Ok(RebootPlan { blocks, settle, loader, watchdog })
+}
+
+fn loader(files: &dyn Files) -> Result<Loader, Vec<String>> {
+    let cmdline = files.read("/proc/cmdline").map_err(|why| vec![why.to_string()])?;
+    let mut words = cmdline.split_whitespace();
+    if let Some(file) = words.find_map(|word| word.strip_prefix(HARNESS)) {
+        return Ok(Loader::Harness { file: file.to_owned() });
+    }
+    if !files.exists("/run/systemd/system") {
+        return Err(vec!["no systemd runs here, which would go on after a boot".to_owned()]);
+    }
+    let of_systemd = systemd_boot::find(files);
+    if let Ok((directory, body)) = of_systemd {
+        return Ok(Loader::SystemdBoot { directory, body });
+    }
+    // Where it boots this system, a configuration of GRUB is a leftover.
+    let of_grub = match systemd_boot::is_used(files) {
+        true => Err("GRUB: it did not boot this system".to_owned()),
+        false => grub::find(files),
+    };
+    match of_grub {
+        Ok((directory, body)) => Ok(Loader::Grub { directory, body }),
+        Err(why) => Err(of_systemd.err().into_iter().chain([why]).collect()),
+    }
+}
+
+/// The files that a tuning writes, each with what for.
+pub fn files_of(plan: &RebootPlan) -> Vec<(String, &'static str)> {
+    let mut files = match &plan.loader {
+        Loader::Grub { directory, .. } => vec![
+            (
+                format!("/{directory}/custom.cfg"),
+                "an entry `punctual-tune`: the one that was booted, with the parameters of a boot",
+            ),
+            (
+                format!("/{directory}/grubenv"),
+                "next_entry: GRUB clears it as it boots that entry, and boots the usual one after",
+            ),
+        ],
+        Loader::SystemdBoot { directory, .. } => vec![
+            (
+                format!("/{directory}/{}", systemd_boot::FILE),
+                "the entry that was booted, with the parameters of a boot; it counts for one boot",
+            ),
+            (
+                "the EFI variable LoaderEntryOneShot".to_owned(),
+                "systemd-boot removes it before it boots that entry, and boots the usual one after",
+            ),
+        ],
+        Loader::Harness { file } => return vec![(file.clone(), "what the harness boots next")],
+    };
+    files.push((format!("/{}", unit::UNIT), "a service that goes on after each boot"));
+    files.push((format!("/{}", unit::WANTED), "a link that starts it"));
+    files
+}
+
+/// A machine below a root.
+pub struct System {
+    root: Root,
+    base: PathBuf,
+    kept: Kept,
+    plan: RebootPlan,
+    /// The program and the tuning's directory that the service names.
+    program: PathBuf,
+    place: PathBuf,
+    /// Runs a command of systemd.
+    run: fn(&[&str]) -> Result<(), Failure>,
+}
+
+impl System {
+    /// The system below this root, which keeps its notes in the tuning's directory.
+    pub fn new(
+        base: &Path,
+        kept: Kept,
+        plan: RebootPlan,
+        program: PathBuf,
+        place: PathBuf,
+    ) -> System {
+        let (root, base) = (Root::at(base), base.to_owned());
+        System { root, base, kept, plan, program, place, run }
+    }
+
+    /// With another way to run commands.
+    #[cfg(test)]
+    pub fn with_run(self, run: fn(&[&str]) -> Result<(), Failure>) -> System {
+        System { run, ..self }
+    }
+
+    fn read(&self, path: &str) -> Result<String, Failure> {
+        self.root.read_trimmed(path).map_err(Failure::failed)
+    }
+}
+
+impl Reboots for System {
+    fn arm(&mut self, words: &str) -> Result<(), Failure> {
+        if !is_plain(words) {
+            return Err(Failure::refused(format!("`{words}` cannot stand in a boot entry")));
+        }
+        match &self.plan.loader {
+            Loader::Grub { directory, body } => {
+                let custom = format!("{directory}/custom.cfg");
+                let text = self.kept.text(&custom)?.unwrap_or_default();
+                let text = grub::with_entry(&text, body, words);
+                self.kept.write(&custom, &Content::Text(&text), How::GrubCustom)?;
+                let environment = format!("{directory}/grubenv");
+                let text = self.kept.text(&environment)?.unwrap_or_default();
+                let text = grub::with_next_entry(&text, Some(grub::ENTRY)).map_err(|why| {
+                    Failure::failed(format!("cannot change /{environment}: {why}"))
+                })?;
+                self.kept.write(&environment, &Content::Text(&text), How::GrubEnvironment)
+            }
+            Loader::SystemdBoot { directory, body } => {
+                let entry = format!("{directory}/{}", systemd_boot::FILE);
+                let text = systemd_boot::with_words(body, words);
+                self.kept.write(&entry, &Content::Text(&text), How::Counted)?;
+                (self.run)(&["bootctl", "set-oneshot", systemd_boot::ID])
+            }
+            Loader::Harness { file } => {
+                let path = self.base.join(file.trim_start_matches('/'));
+                std::fs::write(&path, format!("{words}\n"))
+                    .map_err(|why| Failure::failed(format!("cannot write {}: {why}", shown(&path))))
+            }
+        }
+    }
+
+    fn cmdline(&self) -> Result<String, Failure> {
+        self.read("/proc/cmdline")
+    }
+
+    fn boot_id(&self) -> Result<String, Failure> {
+        self.read("/proc/sys/kernel/random/boot_id")
+    }
+
+    fn install(&mut self) -> Result<(), Failure> {
+        if let Loader::Harness { .. } = self.plan.loader {
+            return Ok(());
+        }
+        let text = unit::text(&self.program, &self.place);
+        self.kept.write(unit::UNIT, &Content::Text(&text), How::Own)?;
+        self.kept.write(unit::WANTED, &Content::Link(unit::WANTED_TARGET), How::Own)
+    }
+
+    fn disarm(&mut self) -> Result<Vec<String>, Failure> {
+        let mut not_done = self.kept.undo()?;
+        match &self.plan.loader {
+            // An empty name removes the variable (bootctl(1)).
+            Loader::SystemdBoot { .. } => {
+                let cleared = (self.run)(&["bootctl", "set-oneshot", ""]);
+                not_done.extend(cleared.err().map(|why| why.render(false)));
+            }
+            Loader::Harness { file } => {
+                let _ = std::fs::remove_file(self.base.join(file.trim_start_matches('/')));
+            }
+            Loader::Grub { .. } => {}
+        }
+        Ok(not_done)
+    }
+
+    fn reboot(&mut self) -> Result<(), Failure> {
+        match &self.plan.loader {
+            // The guest ends with its job.
+            Loader::Harness { .. } => Ok(()),
+            _ => (self.run)(&["systemctl", "reboot"]),
+        }
+    }
+}
+
+/// Whether these words mean themselves to GRUB, whose configuration is a script, and to systemd.
+fn is_plain(words: &str) -> bool {
+    words.chars().all(|c| c.is_ascii_alphanumeric() || " =.,_-:/@+".contains(c))
+}
+
+fn run(words: &[&str]) -> Result<(), Failure> {
+    let failed = |why: String| Failure::failed(format!("`{}` failed: {why}", words.join(" ")));
+    let (program, arguments) = words.split_first().ok_or_else(|| failed(String::new()))?;
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
+    let output = command.output().map_err(|why| failed(why.to_string()))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+    }
+}
+
+/// Begins a tuning across reboots: this process asks for the first boot.
+///
+/// # Errors
+/// It cannot begin; all is taken back then.
+pub fn begin(
+    place: &Path,
+    experiment: &[u8],
+    spec: &Spec,
+    messages: Listener,
+) -> Result<Outcome, Failure> {
+    check_rights(&Root::system()).map_err(Failure::refused)?;
+    let directory = Directory::create(place, experiment, spec)?;
+    let begun = on_this_machine(&directory, place, spec, messages);
+    if begun.is_err()
+        && let Ok(mut system) = this_machine(place, spec)
+    {
+        let _ = system.disarm();
+    }
+    begun
+}
+
+/// Goes on after a boot.
+///
+/// # Errors
+/// It cannot go on.
+pub fn resume(place: &Path, messages: Listener) -> Result<(Spec, Outcome), Failure> {
+    let (directory, spec) = Directory::open(place)?;
+    check_rights(&Root::system()).map_err(Failure::refused)?;
+    let outcome = on_this_machine(&directory, place, &spec, messages)?;
+    Ok((spec, outcome))
+}
+
+/// Takes back all that a tuning wrote outside of its directory; what was not, and why.
+///
+/// # Errors
+/// It is none across reboots, or goes on at this time.
+pub fn undo(place: &Path) -> Result<Vec<String>, Failure> {
+    let (_directory, spec) = Directory::open(place)?;
+    this_machine(place, &spec)?.disarm()
+}
+
+fn this_machine(place: &Path, spec: &Spec) -> Result<System, Failure> {
+    let Some(plan) = spec.reboots.clone() else {
+        return Err(Failure::refused(format!(
+            "{} holds no tuning across reboots: what others change, `punctual isolate undo` takes \
+             back",
+            shown(place)
+        )));
+    };
+    let place = std::path::absolute(place).map_err(Failure::failed)?;
+    let program = std::env::current_exe().map_err(Failure::failed)?;
+    let kept = Kept::new(Path::new("/"), &place);
+    Ok(System::new(Path::new("/"), kept, plan, program, place))
+}
+
+fn on_this_machine(
+    directory: &Directory,
+    place: &Path,
+    spec: &Spec,
+    messages: Listener,
+) -> Result<Outcome, Failure> {
+    let mut system = this_machine(place, spec)?;
+    let up = system.read("/proc/uptime")?;
+    let up = up.split(' ').next().and_then(|text| text.parse::<f64>().ok());
+    let up = up.and_then(|s| Duration::try_from_secs_f64(s).ok()).unwrap_or_default();
+    let now = Instant::now();
+    let mut runs = Runs {
+        experiment: directory.experiment(),
+        place: directory.runs(),
+        figure: Figure::parse(&spec.figure).map_err(Failure::refused)?,
+        spec: spec.clone(),
+        interrupts: Interrupts::listen()?,
+        // The time of a boot is the tuning's, too.
+        began: now.checked_sub(up).unwrap_or(now),
+    };
+    go_on(&mut system, directory, spec, &mut runs, messages)
+}

@@ -1,0 +1,188 @@
+//! Whole tunings across reboots of a machine in memory.
+
+use super::run::{Outcome, go_on};
+use super::testing::{BASE, BootBlocks, World};
+use crate::exit::Failure;
+use crate::messages::Silent;
+use crate::tune::directory::{Directory, Spec};
+use crate::tune::reboot_plan::{Loader, RebootPlan};
+use crate::tune::run::Ended;
+use crate::tune::setting::Setting;
+use crate::tune::testing::{Killed, spec};
+use punctual_bundle::tune::{Answer, TuningDocument, TuningEnd};
+use punctual_core::Nanos;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+const EFFECTS: [(&str, f64); 3] = [("threadirqs", 0.5), ("skew_tick=1", 1.0), ("nohz=off", 1.6)];
+
+fn setting(name: &str, words: &str) -> Setting {
+    Setting { boot: words.to_owned(), ..crate::tune::testing::setting(name, &[]) }
+}
+
+fn asked(seconds: i64) -> Spec {
+    let settings = vec![
+        setting("threaded-irqs", "threadirqs"),
+        setting("skewed-tick", "skew_tick=1"),
+        setting("no-tick-stop", "nohz=off"),
+        setting("idle-poll", "idle=poll"),
+    ];
+    let loader = Loader::Harness { file: String::new() };
+    let settle = Nanos::from_secs(60);
+    Spec {
+        reboots: Some(RebootPlan { blocks: 3, settle, loader, watchdog: false }),
+        ..spec(settings, seconds)
+    }
+}
+
+fn place(spec: &Spec) -> tempfile::TempDir {
+    let place = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    Directory::create(&place.path().join("t"), b"", spec)
+        .unwrap_or_else(|why| panic!("{}", why.render(false)));
+    place
+}
+
+/// A process that another test starts has the lock, too, until it executes its program.
+fn opened(place: &Path) -> (Directory, Spec) {
+    for _ in 0..1_000 {
+        match Directory::open(&place.join("t")) {
+            Ok(opened) => return opened,
+            Err(_) => std::thread::sleep(std::time::Duration::from_millis(5)),
+        }
+    }
+    panic!("it cannot be opened")
+}
+
+/// One process, from a boot on.
+fn process(world: &World, place: &Path) -> Result<Outcome, Failure> {
+    let (directory, spec) = opened(place);
+    let mut blocks = BootBlocks { world, effects: &EFFECTS, elapsed: Nanos::ZERO, inner: 0 };
+    go_on(&mut &*world, &directory, &spec, &mut blocks, &Silent)
+}
+
+/// Boots until it has ended, and once more as it asks for.
+fn whole(world: &World, place: &Path) -> Result<Ended, Failure> {
+    for _ in 0..1_000 {
+        let outcome = process(world, place);
+        match outcome {
+            Ok(Outcome::Rebooting) => world.boot(),
+            Ok(Outcome::Ended(ended)) => {
+                world.boot();
+                return Ok(*ended);
+            }
+            Err(why) => return Err(why),
+        }
+    }
+    panic!("it never ends")
+}
+
+fn found(world: &World, place: &Path) -> TuningDocument {
+    let ended = whole(world, place).unwrap_or_else(|why| panic!("{}", why.render(false)));
+    assert!(ended.broken.is_none());
+    ended.document
+}
+
+fn is_as_before(world: &World) {
+    assert_eq!(*world.cmdline.borrow(), BASE);
+    assert!(world.next.borrow().is_none() && !world.has_service.get());
+}
+
+const LONG: i64 = 1_000_000;
+
+#[test]
+fn a_parameter_that_helps_is_found_and_one_that_never_comes_up_is_left_out() {
+    let world = World { refuses: vec!["idle=poll"], ..World::new() };
+    let place = place(&asked(LONG));
+    let found = found(&world, place.path());
+    let answers: Vec<Answer> = found.settings.iter().map(|setting| setting.answer).collect();
+    assert_eq!(answers, [Answer::Better, Answer::NoEffect, Answer::Worse]);
+    assert_eq!(
+        (found.ended, found.recommended),
+        (TuningEnd::Complete, vec!["threaded-irqs".into()])
+    );
+    assert_eq!(found.not_tried.len(), 1);
+    let left_out = &found.not_tried[0];
+    assert!(
+        left_out.name == "idle-poll" && left_out.why.contains("did not come up"),
+        "{left_out:?}"
+    );
+    is_as_before(&world);
+    // Five trials, of which one fell back twice, a boot for each block, and the last as it was.
+    assert_eq!(world.boots.get(), 5 + 1 + found.blocks + 1);
+    let seen = world.seen.borrow();
+    assert_eq!(seen[0], "panic=10 punctual.tune=1");
+    assert_eq!(seen.iter().filter(|words| words.contains("idle=poll")).count(), 2);
+    // A boot of 60 s and three blocks of 10 s each: its time is the tuning's.
+    assert_eq!(found.elapsed, Nanos::from_secs(90 * found.blocks as i64));
+}
+
+/// A boot's figure is the mean of its blocks; a requirement holds where it holds in all of them.
+#[test]
+fn a_boot_is_one_observation() {
+    let world = World::new();
+    let place = place(&asked(3_000));
+    found(&world, place.path());
+    let (directory, spec) = opened(place.path());
+    let (blocks, _) = directory.replay(&spec).unwrap();
+    assert!(blocks.len() > 8);
+    for block in blocks {
+        let (figure, worst) = (block.figure.unwrap(), block.worst.unwrap());
+        assert!(worst > figure && worst < figure * 1.02, "{figure} {worst}");
+    }
+}
+
+#[test]
+fn what_does_not_come_up_together_is_booted_twice_and_no_more() {
+    let world = World { refuses: vec!["threadirqs skew_tick=1"], ..World::new() };
+    let mut spec = asked(LONG);
+    spec.settings.truncate(2);
+    let place = place(&spec);
+    let found = found(&world, place.path());
+    let both = |words: &&String| words.contains("threadirqs") && words.contains("skew_tick");
+    assert_eq!(world.seen.borrow().iter().filter(both).count(), 2);
+    assert!(found.failed > 0);
+    is_as_before(&world);
+}
+
+#[test]
+fn a_power_cut_leaves_nothing_out() {
+    let world = World { power_cut: Some(2), ..World::new() };
+    let place = place(&asked(3_000));
+    assert!(found(&world, place.path()).not_tried.is_empty());
+    is_as_before(&world);
+}
+
+#[test]
+fn where_the_entry_itself_does_not_come_up_all_is_taken_back() {
+    let world = World { refuses: vec!["panic=10"], ..World::new() };
+    let place = place(&asked(LONG));
+    let why = whole(&world, place.path()).err().expect("a failure").render(false);
+    assert!(why.contains("boot entry"), "{why}");
+    assert_eq!(world.boots.get(), 2);
+    is_as_before(&world);
+}
+
+#[test]
+fn killed_at_any_step_it_goes_on_to_the_same_end() {
+    let spec = asked(3_000);
+    let (undisturbed, first) = (World::new(), place(&spec));
+    let expected = found(&undisturbed, first.path());
+    let steps = undisturbed.fate.count.get();
+    assert!(steps > 200, "{steps}");
+    // Those of the first boots and of the last, and some between.
+    let chosen = (0..steps).filter(|step| *step < 24 || step + 8 > steps || step % 19 == 0);
+    for step in chosen {
+        for is_power_cut in [false, true] {
+            let (world, place) = (World::new(), place(&spec));
+            world.fate.left.set(Some(step));
+            let killed = catch_unwind(AssertUnwindSafe(|| whole(&world, place.path()).is_ok()));
+            assert!(killed.is_err_and(|why| why.is::<Killed>()), "step {step}");
+            world.fate.left.set(None);
+            if is_power_cut {
+                world.boot();
+            }
+            assert_eq!(found(&world, place.path()), expected, "step {step}, {is_power_cut}");
+            is_as_before(&world);
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! The files of boot loaders and of systemd, on trees: what is written, what is refused, and that
+//! all is as it was, wherever it is killed.
+
+use super::kept::Kept;
+use super::seam::Reboots;
+use super::system::{System, files_of, plan};
+use super::{grub, systemd_boot, unit};
+use crate::tune::reboot_plan::Loader;
+use crate::tune::testing::{Fate, Killed};
+use punctual_core::Nanos;
+use punctual_host::files::Root;
+use std::collections::BTreeMap;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+const CMDLINE: &str = "BOOT_IMAGE=/boot/vmlinuz-6.1.0-56-amd64 root=UUID=11-22 ro quiet";
+
+/// As grub-mkconfig of Debian 12 writes it, shortened.
+const GRUB_CFG: &str = r#"if [ -s $prefix/grubenv ]; then
+  set have_grubenv=true
+  load_env
+fi
+if [ "${next_entry}" ] ; then
+   set default="${next_entry}"
+   set next_entry=
+   save_env next_entry
+   set boot_once=true
+else
+   set default="0"
+fi
+menuentry 'Debian GNU/Linux' --class debian $menuentry_id_option 'gnulinux-simple-11-22' {
+	load_video
+	if [ x$grub_platform = xxen ]; then insmod xzio; fi
+	search --no-floppy --fs-uuid --set=root 11-22
+	linux	/boot/vmlinuz-6.1.0-60-amd64 root=UUID=11-22 ro quiet
+	initrd	/boot/initrd.img-6.1.0-60-amd64
+}
+submenu 'Advanced options for Debian GNU/Linux' $menuentry_id_option 'advanced' {
+	menuentry 'Debian, with Linux 6.1.0-56-amd64' --class debian $menuentry_id_option 'six' {
+		search --no-floppy --fs-uuid --set=root 11-22
+		linux	/boot/vmlinuz-6.1.0-56-amd64 root=UUID=11-22 ro quiet $vt_handoff
+		initrd	/boot/initrd.img-6.1.0-56-amd64
+	}
+	menuentry 'Debian, with Linux 6.1.0-56-amd64 (recovery mode)' 'recovery' {
+		linux	/boot/vmlinuz-6.1.0-56-amd64 root=UUID=11-22 ro single
+		initrd	/boot/initrd.img-6.1.0-56-amd64
+	}
+}
+if [ -f  ${config_directory}/custom.cfg ]; then
+  source ${config_directory}/custom.cfg
+fi
+"#;
+
+const MOUNTS: &str = "22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw\n";
+
+fn environment(lines: &str) -> String {
+    let text = format!("# GRUB Environment Block\n{lines}");
+    format!("{text}{}", "#".repeat(1024 - text.len()))
+}
+
+struct Tree(tempfile::TempDir);
+
+impl Tree {
+    fn with(files: &[(&str, &str)]) -> Tree {
+        let tree = Tree(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap());
+        for (path, text) in files {
+            tree.put(path, text);
+        }
+        fs::create_dir_all(tree.0.path().join("root/etc/systemd/system")).unwrap();
+        fs::create_dir_all(tree.0.path().join("root/run/systemd/system")).unwrap();
+        fs::create_dir_all(tree.0.path().join("t")).unwrap();
+        tree
+    }
+    fn put(&self, path: &str, text: &str) {
+        let path = self.root().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    fn root(&self) -> PathBuf {
+        self.0.path().join("root")
+    }
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.root().join(path)).unwrap()
+    }
+    /// With the process's fate, or none.
+    fn system(&self, fate: Option<Rc<Fate>>) -> System {
+        let place = self.0.path().join("t");
+        let plan = plan(&Root::at(self.root()), 3, Nanos::from_secs(60))
+            .unwrap_or_else(|why| panic!("{}", why.render(false)));
+        let kept = Kept::new(&self.root(), &place);
+        let kept = match fate {
+            Some(fate) => kept.with_step(Box::new(move || fate.meet())),
+            None => kept,
+        };
+        let program = PathBuf::from("/usr/bin/punctual");
+        System::new(&self.root(), kept, plan, program, place).with_run(|_| Ok(()))
+    }
+    fn all(&self) -> BTreeMap<PathBuf, Option<String>> {
+        let mut all = BTreeMap::new();
+        walk(&self.root(), &mut all);
+        all
+    }
+}
+
+fn walk(path: &Path, all: &mut BTreeMap<PathBuf, Option<String>>) {
+    for entry in fs::read_dir(path).unwrap() {
+        let path = entry.unwrap().path();
+        let kind = path.symlink_metadata().unwrap();
+        let content = match fs::read_link(&path) {
+            Ok(to) => Some(to.display().to_string()),
+            Err(_) if kind.is_dir() => None,
+            Err(_) => Some(String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned()),
+        };
+        all.insert(path.clone(), content);
+        if kind.is_dir() {
+            walk(&path, all);
+        }
+    }
+}
+
+fn with_grub(more: &[(&str, &str)]) -> Tree {
+    let tree = Tree::with(&[
+        ("proc/cmdline", CMDLINE),
+        ("proc/self/mountinfo", MOUNTS),
+        ("boot/grub/grub.cfg", GRUB_CFG),
+        ("boot/grub/grubenv", &environment("saved_entry=0\n")),
+    ]);
+    more.iter().for_each(|(path, text)| tree.put(path, text));
+    tree
+}
+
+fn with_systemd_boot() -> Tree {
+    let info = "sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f";
+    let loader: String = "systemd-boot 252".chars().flat_map(|c| [c, '\0']).collect();
+    let entry = "title Debian\nversion 6.1.0-56-amd64\nsort-key debian\noptions root=UUID=11-22 \
+                 ro quiet\nlinux /debian/6.1.0-56-amd64/linux\ninitrd /debian/initrd\n";
+    Tree::with(&[
+        ("proc/cmdline", "initrd=\\debian\\initrd root=UUID=11-22 ro quiet"),
+        ("proc/sys/kernel/osrelease", "6.1.0-56-amd64"),
+        (info, &loader),
+        ("boot/efi/loader/entries/debian.conf", entry),
+        ("boot/efi/loader/entries/old.conf", &entry.replace("6.1.0-56", "5.10.0-1")),
+    ])
+}
+
+/// What GRUB does with the environment block before it boots the entry.
+fn boots_once(tree: &Tree) {
+    let path = "boot/grub/grubenv";
+    if tree.root().join(path).exists() {
+        let now = tree.read(path);
+        if grub::next_entry(&now).unwrap().is_some() {
+            tree.put(path, &grub::with_next_entry(&now, Some("")).unwrap());
+        }
+    }
+    // And systemd-boot with the name of its entry.
+    let entry = tree.root().join("boot/efi").join(systemd_boot::FILE);
+    if entry.exists() {
+        fs::rename(&entry, entry.with_file_name("punctual-tune+0-1.conf")).unwrap();
+    }
+}
+
+/// All that a tuning writes, with a boot in between.
+fn tuning(tree: &Tree, fate: &Rc<Fate>) {
+    let mut system = tree.system(Some(Rc::clone(fate)));
+    let fine = |result: Result<(), crate::exit::Failure>| {
+        result.unwrap_or_else(|why| panic!("{}", why.render(false)));
+    };
+    fine(system.install());
+    fine(system.arm("panic=10 punctual.tune=1"));
+    boots_once(tree);
+    fine(system.install());
+    fine(system.arm("panic=10 punctual.tune=2 threadirqs"));
+    assert!(system.disarm().is_ok_and(|not_done| not_done.is_empty()));
+}
+
+#[test]
+fn killed_after_any_write_all_is_taken_back_byte_for_byte() {
+    let trees: [&dyn Fn() -> Tree; 4] = [
+        &|| with_grub(&[]),
+        // A file without a newline at its end; the word of an earlier boot.
+        &|| with_grub(&[("boot/grub/custom.cfg", "set timeout=3")]),
+        &|| with_grub(&[("boot/grub/grubenv", &environment("next_entry=\nsaved_entry=0\n"))]),
+        &with_systemd_boot,
+    ];
+    for (which, tree) in trees.iter().enumerate() {
+        let (whole, count) = (tree(), Rc::new(Fate::default()));
+        let before = whole.all();
+        tuning(&whole, &count);
+        let is_same = |tree: &Tree, what: &str| {
+            let now = tree.all();
+            let of = |all: &BTreeMap<PathBuf, Option<String>>, root: &Path| {
+                let inside = all.iter().map(|(path, content)| {
+                    (path.strip_prefix(root).unwrap().to_owned(), content.clone())
+                });
+                inside.collect::<BTreeMap<_, _>>()
+            };
+            assert_eq!(of(&now, &tree.root()), of(&before, &whole.root()), "{which}: {what}");
+        };
+        is_same(&whole, "undisturbed");
+        let steps = count.count.get();
+        assert!(steps > 20, "{steps}");
+        for step in 0..steps {
+            let (tree, fate) = (tree(), Rc::new(Fate::default()));
+            fate.left.set(Some(step));
+            let killed = catch_unwind(AssertUnwindSafe(|| tuning(&tree, &fate)));
+            assert!(killed.is_err_and(|why| why.is::<Killed>()), "{which}: step {step}");
+            // Also where taking back is killed.
+            let again = Rc::new(Fate::default());
+            again.left.set(Some(step % 3));
+            let _ = catch_unwind(AssertUnwindSafe(|| tree.system(Some(again)).disarm().is_ok()));
+            let not_done = tree.system(None).disarm();
+            assert!(not_done.is_ok_and(|all| all.is_empty()), "{which}: step {step}");
+            is_same(&tree, &format!("step {step}"));
+        }
+    }
+}
+
+#[test]
+fn grub_boots_a_copy_of_the_entry_that_was_booted() {
+    let tree = with_grub(&[("boot/grub/custom.cfg", "set timeout=3\n")]);
+    let mut system = tree.system(None);
+    system.arm("panic=10 punctual.tune=1 threadirqs").unwrap();
+    let custom = tree.read("boot/grub/custom.cfg");
+    assert!(custom.starts_with("set timeout=3\n"), "{custom}");
+    let linux = "\t\tlinux\t/boot/vmlinuz-6.1.0-56-amd64 root=UUID=11-22 ro quiet $vt_handoff \
+                 panic=10 punctual.tune=1 threadirqs\n";
+    assert!(custom.contains(linux), "{custom}");
+    assert!(custom.contains("\t\tinitrd\t/boot/initrd.img-6.1.0-56-amd64\n}\n"), "{custom}");
+    let now = tree.read("boot/grub/grubenv");
+    assert_eq!((now.len(), grub::next_entry(&now)), (1024, Ok(Some(grub::ENTRY.to_owned()))));
+    assert!(now.contains("\nsaved_entry=0\n"));
+    // What others wrote since stays.
+    tree.put("boot/grub/grubenv", &now.replace("saved_entry=0", "saved_entry=2"));
+    tree.put("boot/grub/custom.cfg", &format!("{custom}set gfxmode=auto\n"));
+    assert_eq!(system.disarm().unwrap(), Vec::<String>::new());
+    assert_eq!(tree.read("boot/grub/grubenv"), environment("saved_entry=2\n"));
+    assert_eq!(tree.read("boot/grub/custom.cfg"), "set timeout=3\nset gfxmode=auto\n");
+    assert!(system.arm("init=/bin/sh;reboot").is_err(), "a word of a script");
+}
+
+#[test]
+fn systemd_boot_has_an_entry_that_counts_for_one_boot() {
+    let tree = with_systemd_boot();
+    let mut system = tree.system(None);
+    system.arm("panic=10 punctual.tune=1 threadirqs").unwrap();
+    assert_eq!(
+        tree.read("boot/efi/loader/entries/punctual-tune+1.conf"),
+        "# Written by `punctual tune --across-reboots`.\ntitle punctual tune\noptions \
+         root=UUID=11-22 ro quiet\nlinux /debian/6.1.0-56-amd64/linux\ninitrd \
+         /debian/initrd\noptions panic=10 punctual.tune=1 threadirqs\n"
+    );
+}
+
+#[test]
+fn what_cannot_boot_once_is_refused_with_the_reason() {
+    let why = |tree: &Tree| {
+        let plan = plan(&Root::at(tree.root()), 3, Nanos::ZERO);
+        plan.err().map_or_else(String::new, |why| why.render(false))
+    };
+    let mounted = |line: &str| format!("{MOUNTS}23 22 8:2 / /boot rw shared:1 - {line}\n");
+    let raid = mounted("ext4 /dev/md0 rw");
+    let cow = mounted("btrfs /dev/sda2 rw");
+    let old = GRUB_CFG.replace("next_entry", "other");
+    let unit = format!("{CMDLINE} -- single");
+    let cases: [(&str, &str, &str); 8] = [
+        ("proc/self/mountinfo", &raid, "/boot/grub is on /dev/md0, which is no plain disk"),
+        ("proc/self/mountinfo", &cow, "/boot/grub is on btrfs"),
+        ("proc/self/mountinfo", "\u{0}hostile - \n", "is not known"),
+        ("boot/grub/grub.cfg", &old, "does not look at next_entry"),
+        ("boot/grub/grubenv", "", "no environment block"),
+        ("proc/cmdline", "root=/dev/sda1 ro", "BOOT_IMAGE="),
+        ("proc/cmdline", "BOOT_IMAGE=/boot/vmlinuz-6.1.0-56-amd64 root=other", "no entry of"),
+        ("proc/cmdline", &unit, "has a `--`"),
+    ];
+    for (path, text, reason) in cases {
+        let found = why(&with_grub(&[(path, text)]));
+        assert!(found.contains(reason), "{path}: {found}");
+    }
+    let nothing = Tree::with(&[("proc/cmdline", "root=/dev/sda1")]);
+    let found = why(&nothing);
+    assert!(found.contains("systemd-boot:") && found.contains("GRUB:"), "{found}");
+    fs::remove_dir_all(nothing.root().join("run")).unwrap();
+    assert!(why(&nothing).contains("no systemd"));
+}
+
+#[test]
+fn a_second_tuning_is_refused_and_a_unit_that_was_changed_stays() {
+    let tree = with_grub(&[(unit::UNIT, "[Unit]\n")]);
+    let why = tree.system(None).install().expect_err("it is there").render(false);
+    assert!(why.contains("punctual tune undo"), "{why}");
+    fs::remove_file(tree.root().join(unit::UNIT)).unwrap();
+    tree.system(None).install().unwrap();
+    tree.put(unit::UNIT, "[Unit]\nDescription=mine\n");
+    let not_done = tree.system(None).disarm().unwrap();
+    assert!(not_done[0].ends_with("it was changed since: it stays"), "{not_done:?}");
+}
+
+#[test]
+fn the_service_goes_on_in_its_directory() {
+    let text = unit::text(Path::new("/usr/bin/punctual"), Path::new("/root/my $5 %n \"t\""));
+    assert!(
+        text.contains(
+            r#"ExecStart="/usr/bin/punctual" tune --quiet --resume "/root/my $$5 %%n \"t\"""#
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_plan_names_each_file_and_what_a_hang_needs() {
+    let tree = with_grub(&[("dev/watchdog", "")]);
+    let with = plan(&Root::at(tree.root()), 2, Nanos::from_secs(30)).unwrap();
+    assert_eq!(
+        with.words(7, "threadirqs"),
+        "panic=10 systemd.watchdog_sec=60 punctual.tune=7 threadirqs"
+    );
+    assert_eq!(with.observation(Nanos::from_secs(10)), Nanos::from_secs(60 + 30 + 20));
+    assert!(matches!(with.loader, Loader::Grub { .. }));
+    let files: Vec<String> = files_of(&with).into_iter().map(|(path, _)| path).collect();
+    let mut system = tree.system(None);
+    let before = tree.all();
+    system.install().unwrap();
+    system.arm("threadirqs").unwrap();
+    let now = tree.all();
+    for (path, content) in &now {
+        let inside = format!("/{}", path.strip_prefix(tree.root()).unwrap().display());
+        let is_changed = content.is_some() && before.get(path) != Some(content);
+        assert_eq!(files.contains(&inside), is_changed, "{inside}");
+    }
+    let harness = Tree::with(&[("proc/cmdline", "ro punctual.reboots=/shared/next")]);
+    let plan = plan(&Root::at(harness.root()), 1, Nanos::ZERO).unwrap();
+    assert_eq!(plan.loader, Loader::Harness { file: "/shared/next".to_owned() });
+}
