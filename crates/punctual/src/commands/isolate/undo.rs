@@ -8,6 +8,7 @@ use punctual_host::journal::record::Purpose;
 use punctual_host::journal::report::JournalReport;
 use punctual_host::journal::{IfChanged, Saved, UndoReport, undo};
 use punctual_report::format::{counted, plain};
+use punctual_session::tune::reboots::system::going_on;
 use std::fmt::Write;
 
 /// Revert all changes, even after a crash
@@ -51,7 +52,15 @@ pub fn run(args: Args) -> Ending {
     if args.json {
         output::print_json(&report)?
     } else {
-        output::print(&format_report(&report))?
+        output::print(&format_report(&report))?;
+        // It outlives a boot, so it is in no journal.
+        if let Some(place) = going_on(&files) {
+            output::say(&format!(
+                "note: a tuning across reboots goes on in {0}: `punctual tune undo {0}` takes its \
+                 boot entry and its service back\n",
+                plain(&place)
+            ));
+        }
     }
     Ok(if report.is_complete() { Exit::Done } else { Exit::Failed })
 }

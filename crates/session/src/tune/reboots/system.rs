@@ -260,6 +260,11 @@ pub fn undo(place: &Path) -> Result<Vec<String>, Failure> {
     this_machine(place, &spec)?.disarm()
 }
 
+/// The directory of a tuning that goes on after the next boot.
+pub fn going_on(files: &dyn Files) -> Option<String> {
+    unit::place(&files.read(&format!("/{}", unit::UNIT)).ok()?)
+}
+
 fn this_machine(place: &Path, spec: &Spec) -> Result<System, Failure> {
     let Some(plan) = spec.reboots.clone() else {
         return Err(Failure::refused(format!(

@@ -3,7 +3,7 @@
 
 use super::kept::Kept;
 use super::seam::Reboots;
-use super::system::{System, files_of, plan};
+use super::system::{System, files_of, going_on, plan};
 use super::{grub, systemd_boot, unit};
 use crate::tune::reboot_plan::Loader;
 use crate::tune::testing::{Fate, Killed};
@@ -306,6 +306,7 @@ fn the_service_goes_on_in_its_directory() {
         ),
         "{text}"
     );
+    assert_eq!(unit::place(&text).as_deref(), Some("/root/my $5 %n \"t\""));
 }
 
 #[test]
@@ -321,7 +322,10 @@ fn the_plan_names_each_file_and_what_a_hang_needs() {
     let files: Vec<String> = files_of(&with).into_iter().map(|(path, _)| path).collect();
     let mut system = tree.system(None);
     let before = tree.all();
+    assert_eq!(going_on(&Root::at(tree.root())), None);
     system.install().unwrap();
+    let place = tree.0.path().join("t").display().to_string();
+    assert_eq!(going_on(&Root::at(tree.root())), Some(place));
     system.arm("threadirqs").unwrap();
     let now = tree.all();
     for (path, content) in &now {

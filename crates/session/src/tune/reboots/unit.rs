@@ -8,6 +8,8 @@ pub const UNIT: &str = "etc/systemd/system/punctual-tune.service";
 pub const WANTED: &str = "etc/systemd/system/multi-user.target.wants/punctual-tune.service";
 pub const WANTED_TARGET: &str = "/etc/systemd/system/punctual-tune.service";
 
+const DESCRIPTION: &str = "Description=punctual tune goes on in ";
+
 /// Its file. It begins when all others of the boot have started.
 pub fn text(program: &Path, place: &Path) -> String {
     let (program, shown) = (quoted(program), place.display().to_string().replace('%', "%%"));
@@ -15,13 +17,18 @@ pub fn text(program: &Path, place: &Path) -> String {
         "# Written by `punctual tune --across-reboots`, which removes it at its end.\n\
          # `punctual tune undo DIR` removes it and the boot entry before.\n\
          [Unit]\n\
-         Description=punctual tune goes on in {shown}\n\
+         {DESCRIPTION}{shown}\n\
          After=multi-user.target\n\n\
          [Service]\n\
          Type=exec\n\
          ExecStart={program} tune --quiet --resume {}\n",
         quoted(place)
     )
+}
+
+/// The tuning's directory, of such a file.
+pub fn place(text: &str) -> Option<String> {
+    text.lines().find_map(|line| line.strip_prefix(DESCRIPTION)).map(|of| of.replace("%%", "%"))
 }
 
 /// A word of ExecStart=, whose specifiers and variables are escaped.
