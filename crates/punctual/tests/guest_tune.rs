@@ -172,7 +172,7 @@ fn a_parameter_that_helps_is_found_and_one_that_does_nothing_is_not() {
 }
 
 /// What a boot of the guest does: what an earlier one left is there, and what it leaves comes back.
-const BOOT: &str = "mkdir -p /work/t/runs && cd /work || exit 1\n\
+const BOOT: &str = "mkdir -p /tuning/t/runs && cd /tuning || exit 1\n\
                     cp /before/* t/ 2>/dev/null\n\
                     if [ -e t/request.json ]; then punctual tune --quiet --resume t; else\n\
                     rmdir t/runs t\n\
@@ -187,7 +187,7 @@ const BOOT: &str = "mkdir -p /work/t/runs && cd /work || exit 1\n\
 
 /// Boots it once with these words of the tuning's; what they were to be next.
 fn boots_once(shared: &Path, words: &str, more: &str) -> Option<String> {
-    let words = format!("punctual.reboots=/work/next {words}");
+    let words = format!("punctual.reboots=/tuning/next {words}");
     let binary = env!("CARGO_BIN_EXE_punctual");
     let mut guest = testing::punctual_guest(binary, KERNEL, &words, 1)?;
     guest.job = Job::Script(format!("{more}\n{BOOT}"));
@@ -226,7 +226,7 @@ fn a_guest_is_booted_with_what_it_asks_for_and_goes_on() {
     let first = boot("");
     assert_eq!(first, "panic=10 punctual.tune=1");
     let plan = fs::read_to_string(shared.path().join("plan")).unwrap();
-    for part in ["boots: 3 to try", "/work/next", "a hang needs a hand", "add --yes to begin"] {
+    for part in ["boots: 3 to try", "/tuning/next", "a hang needs a hand", "add --yes to begin"] {
         assert!(plan.contains(part), "{part}: {plan}");
     }
     let second = boot(&first);
