@@ -57,7 +57,7 @@ struct Phase {
 }
 
 impl Planned {
-    /// Reads it from the plan of a bundle; nothing of imports and attachments, which have none.
+    /// Reads it from the plan of a bundle; nothing of what has none, as imports.
     pub(crate) fn read(plan: &Member) -> Result<Planned, BundleError> {
         let text = BundleError::if_there(plan.read_text())?;
         let read = text.map(|text| Planned::of_plan(&text)).transpose();

@@ -17,12 +17,8 @@ impl Plan {
     /// Goes on until it is interrupted, whatever lengths were requested.
     ///
     /// # Errors
-    /// There is more than one phase, or a program is measured.
+    /// There is more than one phase.
     pub fn run_forever(&mut self) -> Result<(), String> {
-        if self.measures_program() {
-            let why = "the series of a `program` have no lines of five minutes";
-            return Err(format!("what runs forever cannot measure a program: {why}"));
-        }
         let [phase] = &mut self.phases[..] else {
             let phases = self.phases.len();
             return Err(format!("what runs forever has one phase, and there are {phases}"));

@@ -30,11 +30,12 @@ pub struct Continuation {
 impl Continuation {
     /// Prepares a plan to go on in this bundle, where there is one: its output is a new part, and
     /// its length what is left. Where there is none, its output is the bundle. Nothing is written;
-    /// what a run left that was killed before its first file is removed.
+    /// what a run left that was killed before its first file is removed. `loaded`: the experiment;
+    /// what attaches to a program has none.
     pub fn of(
         bundle: &Path,
         plan: &mut Plan,
-        loaded: &Loaded,
+        loaded: Option<&Loaded>,
     ) -> Result<Option<Continuation>, Failure> {
         bundle.clone_into(&mut plan.output);
         if !bundle.exists() || writer::remove_unbegun(bundle) {
@@ -90,10 +91,11 @@ fn can_go_on(outcome: &Outcome) -> bool {
 }
 
 /// Whether it is a run of this experiment that did not reach its end.
-fn check(bundle: &Bundle, plan: &Plan, loaded: &Loaded) -> Result<(), String> {
-    if bundle.manifest.origin != "run" {
+fn check(bundle: &Bundle, plan: &Plan, loaded: Option<&Loaded>) -> Result<(), String> {
+    let origin = if loaded.is_some() { "run" } else { "attach" };
+    if bundle.manifest.origin != origin {
         return Err(format!(
-            "it is of `{}`: only bundles of `punctual run` can be continued",
+            "it is of `{}`: only bundles of `punctual {origin}` can be continued",
             bundle.manifest.origin
         ));
     }
@@ -102,9 +104,13 @@ fn check(bundle: &Bundle, plan: &Plan, loaded: &Loaded) -> Result<(), String> {
         Some(ending) if can_go_on(&ending.outcome) => {}
         Some(ending) => return Err(format!("its run ended: {}", ending.outcome)),
     }
-    let kept = bundle.member(loaded.kept_as()).read();
-    if kept.ok().as_ref() != Some(&loaded.bytes) {
-        return Err("it is of another experiment: the file has changed since".to_owned());
+    if let Some(loaded) = loaded {
+        let kept = bundle.member(loaded.kept_as()).read();
+        if kept.ok().as_ref() != Some(&loaded.bytes) {
+            return Err("it is of another experiment: the file has changed since".to_owned());
+        }
+    } else if bundle.manifest.experiment != plan.name {
+        return Err(format!("it is of another program: `{}`", bundle.manifest.experiment));
     }
     let text = bundle.plan_text().map_err(|why| why.to_string())?.unwrap_or_default();
     let of = |text: &str| -> Vec<String> {

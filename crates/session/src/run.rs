@@ -104,9 +104,9 @@ pub fn run(
         None if context.attached.is_some() => None,
         None => partition::Held::join(plan, context.messages)?,
     };
-    if context.attached.is_none() {
-        write_request(&mut writer, plan, loaded).map_err(Failure::failed)?;
-    }
+    // A program that is attached to is of no experiment file.
+    let file = context.attached.is_none().then_some(loaded);
+    write_request(&mut writer, plan, file).map_err(Failure::failed)?;
     let gap = context.further.continuation.as_ref().map(|of| of.gap);
     gap.map(|gap| writer.set_gap(gap)).transpose().map_err(Failure::failed)?;
     // Each step of setting up leaves pages that measuring does not need.
@@ -160,9 +160,10 @@ pub fn run(
 fn write_request(
     writer: &mut BundleWriter,
     plan: &Plan,
-    loaded: &Loaded,
+    loaded: Option<&Loaded>,
 ) -> Result<(), BundleError> {
-    writer.write_experiment(loaded.kept_as(), &loaded.bytes)?;
+    let write = |of: &Loaded| writer.write_experiment(of.kept_as(), &of.bytes);
+    loaded.map(write).transpose()?;
     writer.write_plan(&plan.to_toml())?;
     writer.set_machine(machine::name())?;
     plan.published.iter().try_for_each(|published| writer.write_published(published))

@@ -126,8 +126,14 @@ fn add_cycles(
     let source = CycleRecorder::of_recording(EventCycles::new(stream, Some(names)), Vec::new());
     let mut cycles = Cycles::of_recording(options, source, names.syscalls.clone());
     let mut next = 0;
-    let mut place =
-        SeriesPlace { writer: &writer, phase: 0, next: &mut next, taken: &[], keep: KEPT };
+    let mut place = SeriesPlace {
+        writer: &writer,
+        phase: 0,
+        next: &mut next,
+        taken: &[],
+        keep: KEPT,
+        forever: false,
+    };
     for (number, event) in events.enumerate() {
         cycles.feed(&event);
         if number % ROUND == ROUND - 1 {

@@ -6,6 +6,7 @@ mod cpus;
 use super::answer;
 use super::beside::Beside;
 use super::bundle::show_options;
+use super::run::EngineArgs;
 use crate::exit::{self, Ending, Failure};
 use crate::{live, output};
 use punctual_bundle::Bundle;
@@ -14,6 +15,7 @@ use punctual_core::{CpuSet, Nanos, SeriesRequirement};
 use punctual_record::Backend;
 use punctual_report::{format, terminal};
 use punctual_session::attach::{CyclesAsked, plan};
+use punctual_session::continuing::Continuation;
 use punctual_session::cycles::target::Target;
 use punctual_session::cycles::thread::Thread;
 use punctual_session::end::Further;
@@ -24,7 +26,7 @@ use punctual_session::run::{
     self as session, AttachedProgram, FinishedRun, RunContext, calibration,
 };
 use punctual_session::{command, request};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Measure the cycles of a program's threads and what delayed them, or who disturbs a CPU
 ///
@@ -61,7 +63,8 @@ pub struct Args {
     thread: Vec<String>,
     /// Show who disturbs these CPUs, instead of a program
     #[arg(long, value_name = "LIST", conflicts_with_all = ["pids", "comm", "thread", "command",
-          "cycle", "deadline", "stop_above", "explain", "calibrate", "metrics", "on_violation"])]
+          "cycle", "deadline", "stop_above", "explain", "calibrate", "no_calibration", "metrics",
+          "on_violation", "forever", "trace", "continued"])]
     cpus: Option<CpuSet>,
     /// What releases a cycle: absolute, relative, timerfd, posix-timer, deadline, event
     /// [default: inferred for each thread]
@@ -70,11 +73,8 @@ pub struct Args {
     /// Count the cycles whose response time exceeds this
     #[arg(long, value_name = "DURATION")]
     deadline: Option<Nanos>,
-    /// End when a response time exceeds this; a command that still runs is sent SIGTERM
-    #[arg(long, value_name = "DURATION")]
-    stop_above: Option<Nanos>,
     /// End after this time; a command that still runs is sent SIGTERM
-    #[arg(long, short, value_name = "DURATION")]
+    #[arg(long, short, value_name = "DURATION", conflicts_with = "forever")]
     duration: Option<Nanos>,
     /// A requirement on every thread: SERIES METRIC < BOUND, where SERIES is wakeup, response
     /// (default), execution or period; `response p99.9 < 800us`, `overruns == 0` (releases that
@@ -83,27 +83,19 @@ pub struct Args {
     /// `interruption max < 50us`, `entries < 10`, `cpu3/entries == 0`
     #[arg(long, value_name = "REQUIREMENT")]
     require: Vec<String>,
-    /// Also keep what happened around the longest response times: `punctual explain` shows it
-    #[arg(long)]
-    explain: bool,
-    /// First measure what measuring the program costs, in about 7 s: the latency of a timer thread
-    /// of our own with and without it
-    #[arg(long)]
-    calibrate: bool,
-    /// Also write the figures as OpenMetrics text every 15 s and at the end, for node_exporter's
-    /// textfile collector (FILE ends in .prom there)
-    #[arg(long, value_name = "FILE")]
-    metrics: Option<PathBuf>,
-    /// Run CMD with sh(1), once, when a requirement is violated; the measurement continues. CMD
-    /// gets the environment variables of `punctual run` (docs/weeks.md)
-    #[arg(long, value_name = "CMD")]
-    on_violation: Option<String>,
+    #[command(flatten)]
+    engine: EngineArgs,
     /// How kernel events are taken
     #[arg(long, value_name = "BACKEND", value_parser = backends::parser(), default_value = "auto")]
     backend: Backend,
     /// The bundle's directory, which must not exist [default: punctual-attach-<time>]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Continue the measurement in this bundle if it was cut off, interrupted or failed, of a
+    /// program of the same name with the same options; figures are over all parts, and the gap is
+    /// shown. If there is no such bundle, start it
+    #[arg(long = "continue", value_name = "BUNDLE", conflicts_with_all = ["output", "duration"])]
+    continued: Option<PathBuf>,
     /// Show every table at the end, not only the answer (`punctual show BUNDLE` shows them later)
     #[arg(long)]
     details: bool,
@@ -156,16 +148,20 @@ pub fn run(args: Args) -> Ending {
     };
     let messages = output::messages(args.quiet);
     let (loaded, plan) = plan(&target, asked, messages)?;
-    let options = RunOptions { output: Some(directory), ..args.options() };
-    let plan = options.apply(plan, &request::online_cpus()?)?;
-    if args.calibrate && !args.quiet {
+    let options = RunOptions { output: Some(directory), ..args.engine.options() };
+    let mut plan = options.apply(plan, &request::online_cpus()?)?;
+    let prepare = |bundle: &Path| Continuation::of(bundle, &mut plan, None);
+    let continuation = args.continued.as_deref().map(prepare).transpose()?.flatten();
+    continuation.as_ref().map(Continuation::begin).transpose()?;
+    let whole = continuation.as_ref().map(|continuation| continuation.bundle.clone());
+    if plan.calibrate == Some(true) && !args.quiet {
         output::say(&format!("{}\n", calibration::MEASURING));
     }
     let is_command = !args.command.is_empty();
     let mut watcher = live::attached_watcher(args.quiet, is_command);
     let context = RunContext {
-        metrics: args.metrics.map(MetricsFile::new),
-        further: Further { baseline: args.beside.baseline(), ..Further::default() },
+        metrics: args.engine.metrics.map(MetricsFile::new),
+        further: Further { continuation, baseline: args.beside.baseline() },
         attached: Some(AttachedProgram { target, backend: args.backend }),
         differs: None,
         messages,
@@ -176,24 +172,11 @@ pub fn run(args: Args) -> Ending {
     let mut finished = finished?;
     let Args { json, details, quiet, beside, .. } = args;
     let output = Output { to_stderr: is_command, json, details, quiet, beside };
-    output.show(&mut finished)?;
+    output.show(&mut finished, whole.as_deref())?;
     let code = finished.summary.verdict.exit_code(finished.command);
     // A command's own code ends the process at once: what it holds in tracefs would stay there.
     drop(finished);
     exit::of_code(code)
-}
-
-impl Args {
-    /// Those that a run has too.
-    fn options(&self) -> RunOptions {
-        RunOptions {
-            stop_above: self.stop_above,
-            explain: self.explain,
-            calibrate: self.calibrate.then_some(true),
-            on_violation: self.on_violation.clone(),
-            ..RunOptions::default()
-        }
-    }
 }
 
 /// The id of a process; a name is answered with what to type.
@@ -234,7 +217,11 @@ impl Output {
     }
 
     /// The answer, the figures, where the bundle is; or why there is nothing.
-    fn show(&self, finished: &mut FinishedRun) -> Result<(), Failure> {
+    /// `whole`: the bundle that it continues, which then has the figures.
+    fn show(&self, finished: &mut FinishedRun, whole: Option<&Path>) -> Result<(), Failure> {
+        if let Some(whole) = whole {
+            whole.clone_into(&mut finished.directory);
+        }
         let bundle = Bundle::open(&finished.directory).ok();
         let none = finished.attached().and_then(|program| program.nothing_found.clone());
         // Whatever cannot be printed, the files are written.
@@ -243,7 +230,8 @@ impl Output {
             if let Some(bundle) = &bundle {
                 answer::add(bundle, &mut finished.summary);
             }
-            self.figures(finished)?;
+            let of_all = bundle.as_ref().filter(|_| whole.is_some());
+            self.figures(finished, of_all)?;
         }
         if let Some(trouble) = finished.trouble.take() {
             return Err(trouble);
@@ -267,7 +255,8 @@ impl Output {
         written
     }
 
-    fn figures(&self, finished: &FinishedRun) -> Result<(), Failure> {
+    /// `of_all`: the bundle of all parts, where there are several.
+    fn figures(&self, finished: &FinishedRun, of_all: Option<&Bundle>) -> Result<(), Failure> {
         if self.json {
             return match self.to_stderr {
                 true => {
@@ -281,7 +270,8 @@ impl Output {
             let whole = format!("--details, or punctual show {}", shown(&finished.directory));
             return self.print(&terminal::brief(&finished.summary, &whole, &show_options()));
         }
-        let views = session::views(&finished.phases);
+        let own = || session::views(&finished.phases);
+        let views = of_all.map_or_else(own, punctual_analyze::views);
         self.print(&terminal::show(&finished.summary, &views, &show_options()))?;
         let cycles = finished.attached().map(|program| &program.cycles);
         let described: Vec<String> =

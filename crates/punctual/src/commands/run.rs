@@ -5,7 +5,7 @@ mod cyclictest;
 mod destinations;
 mod settings;
 
-pub use common::{Calibration, Common};
+pub use common::{Calibration, Common, EngineArgs};
 pub use cyclictest::Cyclictest;
 pub use settings::{in_toml, pair};
 
@@ -127,7 +127,7 @@ pub fn run_experiment(args: &Common, asked: &Asked, continued: Option<&Path>) ->
     match asked.target()? {
         TargetPlan::Host => run_locally(args, asked, continued),
         _ if continued.is_some() => Err(Failure::refused(NOT_CONTINUED)),
-        _ if args.metrics.is_some() => Err(Failure::refused(NO_METRICS)),
+        _ if args.engine.metrics.is_some() => Err(Failure::refused(NO_METRICS)),
         elsewhere => run_elsewhere(&elsewhere, args, asked),
     }
 }
@@ -145,7 +145,7 @@ fn run_locally(args: &Common, asked: &Asked, continued: Option<&Path>) -> Ending
         return Err(Failure::refused("nothing to measure"));
     }
     let mut plan = args.options().apply(plan, &request::online_cpus()?)?;
-    let prepare = |bundle: &Path| Continuation::of(bundle, &mut plan, &loaded);
+    let prepare = |bundle: &Path| Continuation::of(bundle, &mut plan, Some(&loaded));
     let continuation = continued.map(prepare).transpose()?.flatten();
     if args.plan {
         output::print(&plan.describe())?;
@@ -156,7 +156,7 @@ fn run_locally(args: &Common, asked: &Asked, continued: Option<&Path>) -> Ending
     let whole = continuation.as_ref().map(|continuation| continuation.bundle.clone());
     let mut watcher = live::watcher(args.quiet);
     let context = RunContext {
-        metrics: args.metrics.clone().map(MetricsFile::new),
+        metrics: args.engine.metrics.clone().map(MetricsFile::new),
         further: Further { continuation, baseline: args.beside.baseline() },
         attached: None,
         differs: option_env!("PUNCTUAL_DIFFERS"),

@@ -80,10 +80,11 @@ mod tests {
             explain: true,
             stop_above: Some(Nanos::MICRO),
             trace: vec!["sched".to_owned()],
+            forever: true,
             ..RunOptions::default()
         };
         let plan = options.apply(plan, &CpuSet::single(0)).expect("a plan");
-        assert!(plan.explain.is_some() && plan.record.is_some());
+        assert!(plan.explain.is_some() && plan.record.is_some() && plan.forever);
         let [phase] = &plan.phases[..] else { panic!("{:?}", plan.phases) };
         let [measure] = &phase.measures[..] else { panic!("{:?}", phase.measures) };
         assert!(phase.name == PHASE && measure.cpus.is_empty());

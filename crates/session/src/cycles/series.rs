@@ -3,6 +3,8 @@
 use crate::kept::{KeptSeries, shape_within};
 use punctual_analyze::SeriesView;
 use punctual_analyze::cycles::{Begins, Measured};
+use punctual_bundle::lines;
+use punctual_bundle::meta::{DETAIL_KEPT, NEWEST};
 use punctual_bundle::{BundleError, BundleWriter, SeriesAccount, SeriesMeta};
 use punctual_core::cycle::SeriesKind;
 use punctual_core::{Account, Fact, MonotonicNs, Nanos, Sample, Split};
@@ -44,7 +46,13 @@ pub struct SeriesPlace<'a> {
     pub taken: &'a [String],
     /// How many samples of each go into its log.
     pub keep: u64,
+    /// It goes on for weeks: every five minutes have a line, and the log keeps the newest samples.
+    pub forever: bool,
 }
+
+/// The room of all logs is divided among so many series at least: how many threads a program will
+/// have is not known when the first one begins.
+const SERIES: usize = 64;
 
 /// A series that is being measured.
 pub struct CycleSeries {
@@ -58,14 +66,21 @@ impl CycleSeries {
     /// Begins it in the bundle. Response times are expected within `span`.
     pub fn begin(
         kind: SeriesKind,
-        meta: SeriesMeta,
+        mut meta: SeriesMeta,
         span: Nanos,
         place: &SeriesPlace<'_>,
         number: usize,
     ) -> Result<CycleSeries, BundleError> {
-        let writer = place.writer.series(place.phase, number, &meta, place.keep)?;
+        let keep = if place.forever { u64::MAX } else { place.keep };
+        if place.forever {
+            meta.details.insert(DETAIL_KEPT.into(), NEWEST.into());
+        }
+        let writer = place.writer.series(place.phase, number, &meta, keep)?;
         let shape = shape_within(span, meta.period);
         let mut kept = KeptSeries::new(shape, meta, writer);
+        if place.forever {
+            kept.keep_lines(lines::log_limit(number.max(SERIES)))?;
+        }
         if matches!(kind, SeriesKind::Wakeup | SeriesKind::Response) {
             kept.account = Fact::Known(SeriesAccount::default());
         }

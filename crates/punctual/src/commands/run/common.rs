@@ -23,31 +23,8 @@ pub struct Common {
     pub json: bool,
     #[command(flatten)]
     pub beside: Beside,
-    /// Also write the figures as OpenMetrics text every 15 s and at the end, for node_exporter's
-    /// textfile collector (FILE ends in .prom there); not with a remote target
-    #[arg(long, value_name = "FILE")]
-    pub metrics: Option<PathBuf>,
-    /// End the run if a latency exceeds this (overrides stop_above of the file)
-    #[arg(long, value_name = "DURATION")]
-    stop_above: Option<Nanos>,
-    /// Run CMD with sh(1), once, when a requirement is violated; the run continues.
-    /// PUNCTUAL_BUNDLE, PUNCTUAL_SERIES, PUNCTUAL_REQUIREMENT, PUNCTUAL_VALUE and PUNCTUAL_LIMIT
-    /// are set (overrides on_violation of the file; docs/weeks.md)
-    #[arg(long, value_name = "CMD")]
-    on_violation: Option<String>,
-    /// Run until interrupted, for weeks: keep a summary of every five minutes and the newest
-    /// samples, at most 500 MB per month (8 CPUs at 1 kHz; docs/weeks.md)
-    #[arg(long)]
-    forever: bool,
-    /// Also record test points and these groups of kernel events, or tracepoints as GROUP:NAME
-    /// (`punctual trace --events list` shows the groups)
-    #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
-    trace: Vec<String>,
-    /// Also keep the kernel events around the worst samples of each series, for `punctual explain`
-    #[arg(long)]
-    explain: bool,
     #[command(flatten)]
-    calibration: Calibration,
+    pub engine: EngineArgs,
     /// Allow experiments that could make the system unresponsive
     #[arg(long)]
     pub force: bool,
@@ -79,11 +56,58 @@ pub struct Common {
     pub elsewhere: SshArgs,
 }
 
+/// What `run`, `measure` and `attach` ask of the engine that runs them.
+#[derive(clap::Args)]
+pub struct EngineArgs {
+    /// Also write the figures as OpenMetrics text every 15 s and at the end, for node_exporter's
+    /// textfile collector (FILE ends in .prom there); not with a remote target
+    #[arg(long, value_name = "FILE")]
+    pub metrics: Option<PathBuf>,
+    /// End if a latency (of a program: a response time) exceeds this; a command that still runs is
+    /// sent SIGTERM (overrides stop_above of the file)
+    #[arg(long, value_name = "DURATION")]
+    stop_above: Option<Nanos>,
+    /// Run CMD with sh(1), once, when a requirement is violated; the measurement continues.
+    /// PUNCTUAL_BUNDLE, PUNCTUAL_SERIES, PUNCTUAL_REQUIREMENT, PUNCTUAL_VALUE and PUNCTUAL_LIMIT
+    /// are set (overrides on_violation of the file; docs/weeks.md)
+    #[arg(long, value_name = "CMD")]
+    on_violation: Option<String>,
+    /// Run until interrupted, for weeks: keep a summary of every five minutes and the newest
+    /// samples, at most 500 MB per month (8 CPUs at 1 kHz; docs/weeks.md)
+    #[arg(long)]
+    forever: bool,
+    /// Also record test points and these groups of kernel events, or tracepoints as GROUP:NAME
+    /// (`punctual trace --events list` shows the groups)
+    #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
+    trace: Vec<String>,
+    /// Also keep the kernel events around the worst samples of each series, for `punctual explain`
+    #[arg(long)]
+    explain: bool,
+    #[command(flatten)]
+    calibration: Calibration,
+}
+
+impl EngineArgs {
+    /// What the run itself is asked for, on this system.
+    pub fn options(&self) -> RunOptions {
+        RunOptions {
+            stop_above: self.stop_above,
+            on_violation: self.on_violation.clone(),
+            forever: self.forever,
+            trace: self.trace.clone(),
+            explain: self.explain,
+            calibrate: self.calibration.asked(),
+            ..RunOptions::default()
+        }
+    }
+}
+
 /// Whether what recording costs is measured.
 #[derive(clap::Args)]
 pub struct Calibration {
     /// Measure what recording costs before the run, in about 7 s: the latency of a timer thread
-    /// with and without it [default: if something is recorded for 10 s or longer]
+    /// with and without it [default: if something is recorded for 10 s or longer; with attach,
+    /// never]
     #[arg(long, conflicts_with = "no_calibration")]
     calibrate: bool,
     /// Do not measure what recording costs
@@ -129,18 +153,13 @@ impl Common {
             plan_only: self.plan,
             output: self.output.clone(),
             quiet: self.quiet,
-            stop_above: self.stop_above,
-            on_violation: self.on_violation.clone(),
-            forever: self.forever,
-            trace: self.trace.clone(),
-            explain: self.explain,
-            calibrate: self.calibration.asked(),
             force: self.force,
             target: self.target.clone(),
             seed: self.seed,
             repeat: self.repeat,
             exact: self.exact,
             ssh: self.elsewhere.options(),
+            ..self.engine.options()
         }
     }
 }

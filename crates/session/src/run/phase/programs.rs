@@ -147,6 +147,7 @@ impl Controller<'_, '_, '_> {
             next: &mut self.next_series,
             taken: &taken,
             keep: self.run.plan.keep_samples,
+            forever: self.run.plan.forever,
         };
         act(&mut current.programs[number], &mut place)
     }
