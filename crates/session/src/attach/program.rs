@@ -60,8 +60,10 @@ pub fn plan(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::continuing::Continuation;
     use crate::messages::Silent;
     use crate::options::RunOptions;
+    use punctual_bundle::{BundleWriter, PhaseMeta};
 
     /// A run would lock memory, keep CPUs out of idle states, and announce its CPUs to others.
     #[test]
@@ -90,5 +92,36 @@ mod tests {
         assert!(phase.name == PHASE && measure.cpus.is_empty());
         assert_eq!(measure.stop_above, Some(Nanos::MICRO));
         assert_eq!((measure.deadline, measure.require.len()), (Some(Nanos::MILLI), 1));
+    }
+
+    #[test]
+    fn only_the_same_of_the_same_program_is_continued() {
+        let target = Target::Processes(vec![std::process::id()]);
+        let asked =
+            CyclesAsked { kind: None, deadline: None, duration: None, requirements: Vec::new() };
+        let (loaded, plan) = plan(&target, asked, &Silent).expect("a plan");
+        let place = tempfile::tempdir().expect("a directory");
+        let bundle = place.path().join("bundle");
+        let writer = BundleWriter::create(&bundle, &plan.name, "attach").expect("a bundle");
+        writer.write_plan(&plan.to_toml()).expect("written");
+        let phase = PhaseMeta::new(PHASE, jiff::Timestamp::UNIX_EPOCH);
+        writer.write_phase(0, &phase).expect("written");
+        let continued = |change: fn(&mut Plan), loaded: Option<&Loaded>| {
+            let mut plan = plan.clone();
+            change(&mut plan);
+            let continued = Continuation::of(&bundle, &mut plan, loaded);
+            continued.map(|of| of.is_some()).map_err(|why| why.render(false))
+        };
+        let refused = |change, loaded, why| {
+            let refused = continued(change, loaded).expect_err("it is another");
+            assert!(refused.contains(why), "{refused}");
+        };
+        refused(|_| (), None, "its run has not ended");
+        drop(writer);
+        assert_eq!(continued(|_| (), None), Ok(true));
+        refused(|plan| plan.name.push('x'), None, "it is of another program");
+        let other = |plan: &mut Plan| plan.phases[0].measures[0].stop_above = Some(Nanos::MILLI);
+        refused(other, None, "its plan was another");
+        refused(|_| (), Some(&loaded), "only bundles of `punctual run`");
     }
 }
