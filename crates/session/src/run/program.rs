@@ -243,16 +243,15 @@ impl ProgramRun {
         self.finished_at = Some(now);
         self.drain(place);
         let mut findings = self.cycles.finish();
+        // How long one ran that was there before is not known.
+        let until = self.ended.as_ref().map_or(now, |end| end.at);
+        self.nothing_found = self.cycles.nothing_found(self.is_started().then(|| until - began));
         if self.is_attached {
-            let ran = self.starts_command().then(|| now - began);
-            self.nothing_found = self.cycles.nothing_found(ran);
             return findings;
         }
         let phase = &self.cycles.options().phase;
         let subject = format!("{phase}/{}", self.name);
         findings.extend(self.early_end(&subject, began));
-        let ran = self.ended.as_ref().map(|end| end.at - began);
-        self.nothing_found = self.cycles.nothing_found(ran);
         if let Some(why) = &self.nothing_found {
             let (message, seen) = why.split_once('\n').unwrap_or((why, ""));
             let seen: Vec<&str> = seen.lines().map(str::trim).collect();
@@ -283,8 +282,8 @@ impl ProgramRun {
         ))
     }
 
-    fn starts_command(&self) -> bool {
-        matches!(self.source, Source::Target(Target::Command { .. }, _))
+    fn is_started(&self) -> bool {
+        matches!(self.source, Source::Command { .. } | Source::Target(Target::Command { .. }, _))
     }
 
     /// Asks it to end (SIGTERM to its process group); a command that is attached to has ended when
