@@ -539,6 +539,22 @@ mod tests {
     }
 
     #[test]
+    fn the_command_of_the_last_part_is_that_of_the_run() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("b");
+        write_one(&directory);
+        fs::create_dir(directory.join("parts")).unwrap();
+        let part = part_directory(&directory, FIRST_LATER);
+        write_part(&part, 3_600_000_000_000, 9_000, None);
+        let header = Member::root(&part).join("bundle.json");
+        let mut json: serde_json::Value = header.read_json().unwrap();
+        json["command"] = serde_json::json!({ "code": 7, "by_itself": true });
+        header.replace_json(&json).unwrap();
+        let ended = crate::CommandEnd { code: 7, by_itself: true };
+        assert_eq!(Bundle::open(&directory).unwrap().manifest.command, Some(ended));
+    }
+
+    #[test]
     fn a_series_that_ended_stands_for_good() {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("b");

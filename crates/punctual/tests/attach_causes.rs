@@ -234,15 +234,23 @@ fn score(all: &[Injected], cycles: &BTreeMap<u32, (Vec<Cycle>, Split)>) -> Vec<S
         let of = cycles.get(&one.tid);
         let shared =
             |cycle: &&Cycle| one.end.min(cycle.again.ns()) - one.begin.max(cycle.release.ns());
-        let found = of.and_then(|(cycles, _)| cycles.iter().max_by_key(shared));
-        let found = found.filter(|cycle| shared(cycle) * 2 >= one.end - one.begin);
-        let Some((cycle, (_, typical))) = found.zip(of) else {
+        let longest = of.and_then(|(cycles, typical)| {
+            let (place, cycle) =
+                cycles.iter().enumerate().max_by_key(|(_, cycle)| shared(cycle))?;
+            (shared(&cycle) * 2 >= one.end - one.begin).then_some((&cycles[..=place], typical))
+        });
+        let Some((so_far, typical)) = longest else {
             *score.wrong.entry("no cycle".to_owned()).or_default() += 1;
             continue;
         };
+        let cycle = so_far.last().expect("it is there");
         score.unknown += cycle.split().of(MainPart::Unknown);
         score.whole += cycle.response_time();
-        match find_delay(cycle, typical) {
+        // A cycle that is late because the one before was has the cause of that one.
+        let is_own =
+            |delay: &Option<Delay>| delay.as_ref().is_none_or(|of| of.part != MainPart::Overrun);
+        let mut delays = so_far.iter().rev().map(|cycle| find_delay(cycle, typical));
+        match delays.find(is_own).flatten() {
             Some(delay) if is_right(one, &delay) => score.right += 1,
             Some(delay) if is_foreign(one, &delay) => {
                 score.affected -= 1;

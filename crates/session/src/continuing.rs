@@ -65,8 +65,8 @@ impl Continuation {
     pub fn finish(&self) -> Result<Summary, Failure> {
         let bundle = Bundle::open(&self.bundle).map_err(Failure::failed)?;
         let mut summary = punctual_analyze::summarize(&bundle);
-        let exit = summary.verdict.exit();
-        summary.ending.iter_mut().for_each(|ending| ending.exit_code = exit as u8);
+        let code = summary.verdict.exit_code(bundle.manifest.command);
+        summary.ending.iter_mut().for_each(|ending| ending.exit_code = code);
         amend::renew_summary(&self.bundle, &summary).map_err(Failure::failed)?;
         Ok(summary)
     }

@@ -103,7 +103,7 @@ pub fn judge(
         recorded: measured.recorded,
     });
     let exit = summary.verdict.exit();
-    ending.exit_code = exit as u8;
+    ending.exit_code = summary.verdict.exit_code(writer.manifest().command);
     summary.ending = Some(ending);
     (summary, exit)
 }

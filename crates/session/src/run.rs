@@ -146,14 +146,18 @@ pub fn run(
 
     run.preparation = None;
     let phases = ran.as_ref().map_or(&[][..], |(phases, _)| phases);
-    let finished: Result<Vec<_>, Failure> =
+    let finished: Vec<_> =
         run.companions.drain(..).map(|companion| companion.finish(phases)).collect();
     let left = run.partition.take().and_then(partition::Held::undo);
     memory::unlock_all();
     memory::release_setup();
     let (phases, outcome) = ran.map_err(Failure::refused)?;
     unfinished.keep();
-    run.findings.extend(finished?.into_iter().flatten().chain(left));
+    for of_companion in finished {
+        run.findings.extend(of_companion.findings);
+        run.unwritten.extend(of_companion.unwritten);
+    }
+    run.findings.extend(left);
     Ok(ending::end(run, phases, outcome, context.further))
 }
 
@@ -238,6 +242,11 @@ fn companions(
                 let Ok(started) = started else { return Err(why) };
                 recording = Some(started);
                 findings.push(recorded_instead(&why));
+            }
+            Err(_) if backend == Backend::Tracefs => {
+                let why =
+                    "--explain with --backend tracefs needs sched among the events of --trace";
+                return Err(Failure::refused(why));
             }
             Err(why) => return Err(why),
         }

@@ -44,6 +44,7 @@ impl Bundle {
     pub(super) fn append(&mut self, part: Bundle) {
         self.manifest.gaps.extend(part.manifest.gaps);
         self.manifest.unwritten.extend(part.manifest.unwritten);
+        self.manifest.command = part.manifest.command.or(self.manifest.command);
         let limits = part.manifest.limits.into_iter().flatten();
         self.manifest.limits.iter_mut().for_each(|own| own.extend(limits.clone()));
         let ended = std::mem::replace(&mut self.manifest.ending, part.manifest.ending);

@@ -92,8 +92,9 @@ pub struct Args {
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Continue the measurement in this bundle if it was cut off, interrupted or failed, of a
-    /// program of the same name with the same options; figures are over all parts, and the gap is
-    /// shown. If there is no such bundle, start it
+    /// program of the same name with the same requirements; name the same threads and backend
+    /// again. Figures are over all parts, and the gap is shown. If there is no such bundle, start
+    /// it
     #[arg(long = "continue", value_name = "BUNDLE", conflicts_with_all = ["output", "duration"])]
     continued: Option<PathBuf>,
     /// Show every table at the end, not only the answer (`punctual show BUNDLE` shows them later)
@@ -226,7 +227,9 @@ impl Output {
         let none = finished.attached().and_then(|program| program.nothing_found.clone());
         // Whatever cannot be printed, the files are written.
         let written = bundle.as_ref().map_or(Ok(()), |bundle| self.beside.write(bundle));
-        if none.is_none() {
+        // Of parts, the others have figures.
+        let is_empty = none.is_some() && whole.is_none();
+        if !is_empty {
             if let Some(bundle) = &bundle {
                 answer::add(bundle, &mut finished.summary);
             }
@@ -236,9 +239,8 @@ impl Output {
         if let Some(trouble) = finished.trouble.take() {
             return Err(trouble);
         }
-        if let Some(why) = none {
-            output::complain(&why);
-        } else if !self.json {
+        none.iter().for_each(|why| output::complain(why));
+        if !is_empty && !self.json {
             if let Some(bundle) = bundle.filter(|_| self.details) {
                 self.print(&super::explain::brief(&bundle))?;
             }

@@ -9,7 +9,6 @@ use super::joining::{Joining, Overdue};
 use super::measure::MeasureRun;
 use super::phase_run::PhaseRun;
 use super::series::SeriesRun;
-use crate::exit::Failure;
 use punctual_core::{AccountCost, CpuSet, Fact, Finding, MonotonicNs, Nanos, Severity};
 use punctual_plan::{MeasurePlan, PhasePlan, Plan, TimerMethod, Workload};
 use punctual_record::Backend;
@@ -147,10 +146,6 @@ impl Companion for State {
         let ended = phase.measures.iter().all(MeasureRun::is_finished);
         self.settle(&mut phase.series, ended);
         phase.series.iter_mut().for_each(SeriesRun::save_account);
-    }
-
-    fn finish(self: Box<Self>, _: &[PhaseRun]) -> Result<Vec<Finding>, Failure> {
-        Ok(Vec::new())
     }
 }
 

@@ -1,17 +1,21 @@
 //! Companions that need little of a run: a recording, the command for a violation, the service
 //! manager.
 
-use super::companion::Companion;
+use super::companion::{Companion, Left};
 use super::phase_run::PhaseRun;
-use crate::exit::Failure;
 use crate::notify::ServiceManager;
-use crate::recording::Recording;
+use crate::recording::{Done, Recording};
 use crate::violation::ViolationHook;
-use punctual_core::{Finding, Nanos};
+use punctual_core::Nanos;
 
 impl Companion for Recording {
-    fn finish(self: Box<Self>, _: &[PhaseRun]) -> Result<Vec<Finding>, Failure> {
-        Ok(self.stop()?.recorded.findings)
+    fn finish(self: Box<Self>, _: &[PhaseRun]) -> Left {
+        match self.stop() {
+            Ok(Done { recorded, trouble }) => {
+                Left { findings: recorded.findings, unwritten: trouble.into_iter().collect() }
+            }
+            Err(why) => Left { unwritten: vec![why.render(false)], ..Left::default() },
+        }
     }
 }
 
@@ -32,17 +36,13 @@ impl Companion for ViolationHook {
         self.examine(&phase.meta.name, phase.view().series, true);
     }
 
-    fn finish(self: Box<Self>, _: &[PhaseRun]) -> Result<Vec<Finding>, Failure> {
-        Ok(ViolationHook::finish(*self).into_iter().collect())
+    fn finish(self: Box<Self>, _: &[PhaseRun]) -> Left {
+        Left::findings(ViolationHook::finish(*self))
     }
 }
 
 impl Companion for ServiceManager {
     fn checkpoint(&mut self, _: &mut PhaseRun) {
         self.alive();
-    }
-
-    fn finish(self: Box<Self>, _: &[PhaseRun]) -> Result<Vec<Finding>, Failure> {
-        Ok(Vec::new())
     }
 }

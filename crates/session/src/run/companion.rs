@@ -3,7 +3,6 @@
 
 use super::phase_run::PhaseRun;
 use super::series::SeriesRun;
-use crate::exit::Failure;
 use punctual_core::{Finding, Nanos};
 use punctual_measure::sink::SampleSource;
 use punctual_plan::Workload;
@@ -24,6 +23,22 @@ pub trait Companion {
     fn stopped_above(&mut self, _series: &str, _latency: Nanos, _limit: Nanos) {}
     /// All threads have ended, or one of them did not stop.
     fn end_phase(&mut self, _: &mut PhaseRun) {}
-    /// The run is over; without phases nothing of it was started. What its reader must know.
-    fn finish(self: Box<Self>, _: &[PhaseRun]) -> Result<Vec<Finding>, Failure>;
+    /// The run is over; without phases nothing of it was started.
+    fn finish(self: Box<Self>, _: &[PhaseRun]) -> Left {
+        Left::default()
+    }
+}
+
+/// What the reader of a run must know of a companion.
+#[derive(Default)]
+pub struct Left {
+    pub findings: Vec<Finding>,
+    /// What could not be written: it fails the run.
+    pub unwritten: Vec<String>,
+}
+
+impl Left {
+    pub fn findings(found: impl IntoIterator<Item = Finding>) -> Left {
+        Left { findings: found.into_iter().collect(), unwritten: Vec::new() }
+    }
 }

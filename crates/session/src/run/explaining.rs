@@ -1,11 +1,9 @@
 //! The flight recorder beside a run.
 
-use super::companion::Companion;
+use super::companion::{Companion, Left};
 use super::phase_run::PhaseRun;
 use super::series::SeriesRun;
-use crate::exit::Failure;
 use crate::flight::{Flight, Watched};
-use punctual_core::Finding;
 use punctual_measure::sink::SampleSource;
 
 /// Passes it what it cannot see itself.
@@ -78,7 +76,7 @@ impl Companion for Explaining {
         self.counted.clear();
     }
 
-    fn finish(self: Box<Self>, _: &[PhaseRun]) -> Result<Vec<Finding>, Failure> {
-        Ok(self.flight.stop())
+    fn finish(self: Box<Self>, _: &[PhaseRun]) -> Left {
+        Left::findings(self.flight.stop())
     }
 }

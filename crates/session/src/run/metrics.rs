@@ -2,13 +2,13 @@
 
 mod program;
 
-use super::companion::Companion;
+use super::companion::{Companion, Left};
 use super::phase_run::{PhaseRun, views};
 use crate::exit::Failure;
 use crate::metrics::MetricsFile;
 use punctual_analyze::PhaseView;
 use punctual_bundle::Verdict;
-use punctual_core::{Finding, MainPart, Nanos, SeriesData};
+use punctual_core::{MainPart, Nanos, SeriesData};
 use punctual_report::openmetrics::{Exposition, Label};
 use punctual_sys::clock;
 use std::cell::RefCell;
@@ -35,12 +35,12 @@ impl Companion for SharedMetrics {
         }
     }
 
-    fn finish(self: Box<Self>, phases: &[PhaseRun]) -> Result<Vec<Finding>, Failure> {
+    fn finish(self: Box<Self>, phases: &[PhaseRun]) -> Left {
         let RunMetrics(file, experiment) = &mut *self.borrow_mut();
         if !phases.is_empty() {
             file.write(&text(experiment, phases, None));
         }
-        Ok(file.finding("run").into_iter().collect())
+        Left::findings(file.finding("run"))
     }
 }
 
