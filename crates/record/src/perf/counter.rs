@@ -224,7 +224,6 @@ mod tests {
     use super::*;
 
     #[test]
-    #[ignore = "measures this machine; ./x test --all"]
     fn a_count_that_took_turns_is_scaled_to_all_the_time() {
         let reading = |value, enabled, running| Reading {
             value,
