@@ -16,6 +16,7 @@ mod tasks;
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub use cgroups::{Mount, mount_of};
 pub use context::{Chosen, Context};
 pub use outcome::{Fix, Outcome, Verdict, Write};
 pub use rules::{Group, Rule, rules};

@@ -64,6 +64,15 @@ fn a_virtual_machine_offers_parameters_of_its_boot() {
     let two = list("1", &["--target", "vm:6.12,cpus=2", "--without", "threaded-irqs"]);
     assert!(two.contains("isolcpus=1") && two.contains("irqaffinity=0"), "{two}");
     assert!(two.contains("--without"), "{two}");
+    // Without an experiment, too; and those of this machine's boot.
+    let place = Place::with("");
+    let vm = ["--list", "--target", "vm:6.12,cpus=2", "--cpus", "1"];
+    let here = ["--list", "--across-reboots"];
+    for (arguments, word) in [(&vm[..], "isolcpus=1"), (&here[..], "skew_tick=1")] {
+        let listed = place.punctual(&[&["tune"], arguments].concat());
+        assert_eq!(listed.status.code(), Some(0), "{}", text(&listed));
+        assert!(text(&listed).contains(word), "{arguments:?}: {}", text(&listed));
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use punctual_bundle::tune::{TuningDocument, TuningEnd};
 use punctual_core::Nanos;
 use punctual_report::{html, terminal};
 use punctual_session::messages::shown;
-use punctual_session::tune::asked::{AcrossReboots, Options, Planned, Source, planned};
+use punctual_session::tune::asked::{AcrossReboots, Options, Planned, Source, offered, planned};
 use punctual_session::tune::directory::is_across_reboots;
 use punctual_session::tune::offer::Choice;
 use punctual_session::tune::reboots::run::Outcome;
@@ -150,7 +150,11 @@ fn tune(args: TuneArgs) -> Ending {
     let source = match (&args.file, args.command.is_empty()) {
         (Some(file), _) => Source::File(file.clone()),
         (None, false) => Source::Command(args.command.clone()),
-        (None, true) if args.list => return plan::list(args.cpus.as_deref()),
+        (None, true) if args.list => {
+            let (cpus, target) = (args.cpus.as_deref(), args.target.as_deref());
+            let offered = offered(cpus, target, args.across_reboots)?;
+            return plan::settings(&offered.settings, &offered.left_out);
+        }
         (None, true) => {
             return Err(Failure::refused(
                 "what is to be measured? name an experiment, or a program behind `--`\nhelp: \

@@ -107,6 +107,9 @@ pub fn ended(document: &TuningDocument, directory: &str) -> Option<String> {
     Some(match document.ended {
         TuningEnd::Complete => return None,
         TuningEnd::Time => "the time is over; a longer --duration resolves more".to_owned(),
+        TuningEnd::BlocksFailed if document.blocks + document.failed == 0 => {
+            "nothing was measured: the reasons are below".to_owned()
+        }
         TuningEnd::BlocksFailed => {
             "too many blocks could not be used: blocks.jsonl says why of each".to_owned()
         }

@@ -2,7 +2,7 @@
 
 use super::boot;
 use super::directory::Spec;
-use super::offer::{Choice, offer};
+use super::offer::{Choice, Offer, offer};
 use super::reboots::system;
 use crate::command;
 use crate::exit::Failure;
@@ -15,7 +15,7 @@ use punctual_host::isolate::parse_cpus_on;
 use punctual_plan::overrides;
 use punctual_plan::text::quoted;
 use punctual_plan::{Plan, TargetPlan, VmPlan};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// How long a block of a program measures where nothing is said.
 const BLOCK: Nanos = Nanos::from_secs(10);
@@ -79,16 +79,7 @@ pub fn planned(options: &Options, messages: Listener) -> Result<Planned, Failure
         return Err(Failure::refused("--smallest is a factor from 1.01 to 100, such as 1.3"));
     }
     let asked = experiment(options)?;
-    let guest = match asked.target()? {
-        TargetPlan::Host => None,
-        TargetPlan::Vm(vm) => Some(vm),
-        TargetPlan::Ssh(_) => {
-            return Err(Failure::refused(
-                "tune changes the settings of this machine, or boots virtual machines: over ssh, \
-                 run `punctual tune` there",
-            ));
-        }
-    };
+    let guest = guest(&asked)?;
     if guest.is_some() && options.cost.is_some() {
         return Err(Failure::refused(
             "--cost runs a command on this machine, and a virtual machine is tuned: leave it out",
@@ -120,26 +111,14 @@ pub fn planned(options: &Options, messages: Listener) -> Result<Planned, Failure
             "a block has no end: give --block, or a duration in the experiment, such as 10s",
         )
     })?;
-    let online = guest.as_ref().map_or_else(online_cpus, |vm| Ok(guest_cpus(vm)))?;
-    let cpus = match (&options.cpus, &guest) {
-        (Some(text), None) => {
-            let cpus = parse_cpus_on(&files, text);
-            Some(cpus.map_err(|why| Failure::refused(format!("--cpus: {why}")))?)
-        }
-        (Some(text), Some(_)) => {
-            let cpus: Result<CpuSet, _> = text.parse();
-            Some(cpus.map_err(|why| Failure::refused(format!("--cpus: {why}")))?)
-        }
-        (None, _) => measured_alone(&plan, &online),
+    let online = cpus_on(guest.as_ref())?;
+    let cpus = match &options.cpus {
+        Some(text) => Some(cpus_of(&files, text, guest.as_ref())?),
+        None => measured_alone(&plan, &online),
     };
     let mut offered = match (&guest, &reboots) {
         (None, None) => offer(&files, cpus.as_ref()),
-        (Some(_), _) => boot::offer(cpus.as_ref(), &online),
-        (None, Some(_)) => {
-            let mut offered = boot::offer(cpus.as_ref(), &online);
-            offered.leave_out_booted(&files.read("/proc/cmdline").map_err(Failure::failed)?);
-            offered
-        }
+        _ => of_boots(&files, guest.is_some(), cpus.as_ref(), &online)?,
     };
     offered.choose(&options.choice)?;
     let has_bound = options.figure.contains(['<', '>', '=']);
@@ -166,6 +145,61 @@ pub fn planned(options: &Options, messages: Listener) -> Result<Planned, Failure
     // With the target of the command line, and as it is resolved for it.
     let experiment = if spec.guest.is_some() { plan.to_toml().into_bytes() } else { asked.bytes };
     Ok(Planned { experiment, spec })
+}
+
+/// All that could be tried, whatever is measured.
+///
+/// # Errors
+/// What is wrong with the CPUs or the target.
+pub fn offered(cpus: Option<&str>, target: Option<&str>, reboots: bool) -> Result<Offer, Failure> {
+    let files = Root::system();
+    let mut asked = request::Asked::of_plain_text(Path::new("--list"), Vec::new());
+    asked.target = target.map(str::to_owned);
+    let guest = guest(&asked)?;
+    let cpus = cpus.map(|text| cpus_of(&files, text, guest.as_ref())).transpose()?;
+    match guest.is_some() || reboots {
+        true => of_boots(&files, guest.is_some(), cpus.as_ref(), &cpus_on(guest.as_ref())?),
+        false => Ok(offer(&files, cpus.as_ref())),
+    }
+}
+
+/// Parameters of a boot: what this machine was booted with is not tried there.
+fn of_boots(
+    files: &dyn Files,
+    is_guest: bool,
+    cpus: Option<&CpuSet>,
+    online: &CpuSet,
+) -> Result<Offer, Failure> {
+    let mut offered = boot::offer(cpus, online);
+    if !is_guest {
+        offered.leave_out_booted(&files.read("/proc/cmdline").map_err(Failure::failed)?);
+    }
+    Ok(offered)
+}
+
+/// The virtual machine that is tuned, if it is one.
+fn guest(asked: &request::Asked) -> Result<Option<VmPlan>, Failure> {
+    match asked.target()? {
+        TargetPlan::Host => Ok(None),
+        TargetPlan::Vm(vm) => Ok(Some(vm)),
+        TargetPlan::Ssh(_) => Err(Failure::refused(
+            "tune changes the settings of this machine, or boots virtual machines: over ssh, run \
+             `punctual tune` there",
+        )),
+    }
+}
+
+/// The CPUs of a list.
+fn cpus_of(files: &dyn Files, text: &str, guest: Option<&VmPlan>) -> Result<CpuSet, Failure> {
+    let cpus = match guest {
+        None => parse_cpus_on(files, text).map_err(|why| why.to_string()),
+        Some(_) => text.parse::<CpuSet>().map_err(|why| why.to_string()),
+    };
+    cpus.map_err(|why| Failure::refused(format!("--cpus: {why}")))
+}
+
+fn cpus_on(guest: Option<&VmPlan>) -> Result<CpuSet, Failure> {
+    guest.map_or_else(online_cpus, |vm| Ok(guest_cpus(vm)))
 }
 
 fn experiment(options: &Options) -> Result<request::Asked, Failure> {

@@ -2,6 +2,7 @@
 
 use punctual_core::Nanos;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// What a boot is taken to last before the programs run, where nothing is measured yet.
 const BOOT: Nanos = Nanos::from_secs(60);
@@ -17,6 +18,9 @@ pub struct RebootPlan {
     pub loader: Loader,
     /// Whether there is a hardware watchdog, which ends a hang.
     pub watchdog: bool,
+    /// The directory in which the tuning was begun: an experiment may name files by it.
+    #[serde(default)]
+    pub cwd: Option<PathBuf>,
 }
 
 /// What boots the kernel, and with which words for one time.

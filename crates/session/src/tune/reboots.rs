@@ -7,6 +7,7 @@
 
 pub mod grub;
 pub mod kept;
+mod lasting;
 pub mod run;
 pub mod seam;
 mod state;

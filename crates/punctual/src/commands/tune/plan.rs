@@ -3,32 +3,20 @@
 mod reboots;
 
 use crate::commands::bundle::show_options;
-use crate::exit::{Ending, Exit, Failure};
+use crate::exit::{Ending, Exit};
 use crate::output;
 use punctual_analyze::tune::time_needed;
 use punctual_bundle::tune::NotTried;
 use punctual_core::Nanos;
-use punctual_host::files::Root;
-use punctual_host::isolate::parse_cpus_on;
 use punctual_report::format::duration;
 use punctual_report::terminal;
 use punctual_session::tune::directory::Spec;
-use punctual_session::tune::offer::offer;
 use punctual_session::tune::setting::{Setting, traits};
 use std::path::Path;
 
 /// Standard deviations between blocks of the same settings, in percent: a quiet machine, a usual
 /// one, a noisy one.
 const SPREADS: [u32; 3] = [5, 20, 50];
-
-/// All settings that this machine offers.
-pub fn list(cpus: Option<&str>) -> Ending {
-    let files = Root::system();
-    let cpus = cpus.map(|text| parse_cpus_on(&files, text)).transpose();
-    let cpus = cpus.map_err(|why| Failure::refused(format!("--cpus: {why}")))?;
-    let offered = offer(&files, cpus.as_ref());
-    settings(&offered.settings, &offered.left_out)
-}
 
 /// These settings, and what is left out.
 pub fn settings(settings: &[Setting], left_out: &[NotTried]) -> Ending {

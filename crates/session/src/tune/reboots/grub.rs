@@ -13,7 +13,7 @@ const END: &str = "# punctual tune: end\n";
 const HEAD: &str = "# GRUB Environment Block\n";
 
 /// Where the configuration is: Debian's and Fedora's directories.
-const DIRECTORIES: [&str; 2] = ["boot/grub", "boot/grub2"];
+pub const DIRECTORIES: [&str; 2] = ["boot/grub", "boot/grub2"];
 /// File systems whose files stay where they are when they are written to, so that GRUB can write
 /// to its block (not btrfs and zfs, which copy on write).
 const PLAIN: [&str; 5] = ["ext2", "ext3", "ext4", "xfs", "vfat"];

@@ -2,7 +2,7 @@
 //! before is in the tuning's directory, on the disk, before it is changed. The journals of
 //! `punctual isolate` end with a boot, and so do the changes in them; these do not.
 
-use super::{grub, systemd_boot};
+use super::{grub, systemd_boot, unit};
 use crate::exit::Failure;
 use crate::messages::shown;
 use punctual_bundle::Member;
@@ -31,6 +31,18 @@ pub enum How {
     GrubEnvironment,
 }
 
+impl How {
+    /// Whether a file with this path is taken back so.
+    fn is_of(self, path: &Path) -> bool {
+        match self {
+            How::Own => [unit::UNIT, unit::WANTED].iter().any(|own| path == Path::new(own)),
+            How::Counted => path.ends_with(systemd_boot::FILE),
+            How::GrubCustom => path.ends_with("custom.cfg"),
+            How::GrubEnvironment => path.ends_with("grubenv"),
+        }
+    }
+}
+
 /// What is written.
 pub enum Content<'a> {
     Text(&'a str),
@@ -43,6 +55,25 @@ struct Note {
     /// Directories that were made, the outer ones first.
     directories: Vec<PathBuf>,
     files: Vec<Entry>,
+}
+
+impl Note {
+    /// What it names that is not one of these files, or above one: whoever wrote it may change
+    /// others as root by it.
+    fn other(&self, files: &[(String, &str)]) -> Option<&Path> {
+        let files: Vec<&Path> =
+            files.iter().filter_map(|(path, _)| path.strip_prefix('/')).map(Path::new).collect();
+        let is_file =
+            |entry: &Entry| files.contains(&entry.path.as_path()) && entry.how.is_of(&entry.path);
+        let is_above =
+            |path: &Path| files.iter().any(|file| file.ancestors().skip(1).any(|of| of == path));
+        let mut other = self.files.iter().filter(|entry| !is_file(entry));
+        let mut outside = self.directories.iter().filter(|path| !is_above(path));
+        other
+            .next()
+            .map(|entry| entry.path.as_path())
+            .or_else(|| outside.next().map(PathBuf::as_path))
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -190,12 +221,38 @@ impl Kept {
         Ok(())
     }
 
-    /// Takes all of it back; what was not, and why.
+    /// Removes the entry of systemd-boot, which the note keeps.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    pub fn remove_entry(&self, path: &str) -> Result<(), Failure> {
+        let target = self.root.join(path);
+        self.remove_counted(&target)
+            .map_err(|why| Failure::failed(format!("cannot remove {}: {why}", shown(&target))))
+    }
+
+    /// Whether a file was written.
     ///
     /// # Errors
     /// The note cannot be read.
-    pub fn undo(&self) -> Result<Vec<String>, Failure> {
+    pub fn has(&self, path: &str) -> Result<bool, Failure> {
+        Ok(self.read_note()?.files.iter().any(|entry| entry.path == Path::new(path)))
+    }
+
+    /// Takes all of it back; what was not, and why. These are the files that may be in the note, by
+    /// absolute paths.
+    ///
+    /// # Errors
+    /// The note cannot be read, or names another file: nothing is changed then.
+    pub fn undo(&self, files: &[(String, &str)]) -> Result<Vec<String>, Failure> {
         let note = self.read_note()?;
+        if let Some(other) = note.other(files) {
+            return Err(Failure::refused(format!(
+                "{} names {}, which no tuning writes",
+                self.note.display(),
+                shown(other)
+            )));
+        }
         let mut not_done = Vec::new();
         for entry in note.files.iter().rev() {
             let target = self.root.join(&entry.path);

@@ -13,9 +13,10 @@ use crate::tune::blocks::{Blocks, Measured};
 use crate::tune::directory::{Directory, Spec};
 use crate::tune::reboot_plan::{RebootPlan, is_boot, is_tuning};
 use crate::tune::run::{Ended, document, progress};
-use punctual_analyze::tune::{Block, Machine, Request, conduct};
-use punctual_bundle::tune::{BlockRecord, TuningEnd};
+use punctual_analyze::tune::{Block, Machine, Request, Tuning, conduct};
+use punctual_bundle::tune::{BlockRecord, NotTried, TuningDocument, TuningEnd};
 use punctual_core::Nanos;
+use std::path::Path;
 
 /// What became of it in this boot.
 pub enum Outcome {
@@ -28,6 +29,8 @@ pub enum Outcome {
 enum Stop {
     Reboot,
     Failed(Failure),
+    /// It cannot on this machine: all is to be taken back.
+    Never(String),
 }
 
 impl From<Failure> for Stop {
@@ -52,13 +55,15 @@ pub fn go_on(
     };
     reboots.install()?;
     let mut boots = Boots { reboots, directory, state: State::read(directory)?, plan, messages };
-    match try_each(&mut boots, spec) {
-        Ok(()) => {}
+    let never = match try_each(&mut boots, spec) {
+        Ok(()) => None,
         Err(Stop::Reboot) => return Ok(Outcome::Rebooting),
         Err(Stop::Failed(why)) => return Err(why),
-    }
+        Err(Stop::Never(why)) => Some(why),
+    };
     let spec = &boots.state.that_came_up(spec);
-    if let Some(why) = boots.nothing_left(spec) {
+    if let Some(why) = never.or_else(|| boots.nothing_left(spec)) {
+        write_reason(directory, spec, &why)?;
         boots.end()?;
         return Err(Failure::failed(why));
     }
@@ -73,36 +78,77 @@ pub fn go_on(
     let AcrossBoots { mut boots, kept, .. } = machine;
     messages.replace_line("");
     let mut document = document(spec, &tuning, &kept);
+    if ran.is_err() {
+        document.ended = TuningEnd::Interrupted;
+    }
+    directory.write(&document)?;
     let broken = match ran {
-        Err(Stop::Reboot) => None,
+        Err(Stop::Reboot) => return Ok(Outcome::Rebooting),
         Err(Stop::Failed(why)) => Some(why),
-        Ok(()) => {
-            directory.write(&document)?;
+        Err(Stop::Never(why)) => {
             boots.end()?;
-            return Ok(Outcome::Ended(Box::new(Ended { document, broken: None })));
+            Some(Failure::failed(why))
+        }
+        Ok(()) => {
+            boots.end()?;
+            None
         }
     };
-    document.ended = TuningEnd::Interrupted;
-    directory.write(&document)?;
-    Ok(match broken {
-        None => Outcome::Rebooting,
-        broken => Outcome::Ended(Box::new(Ended { document, broken })),
-    })
+    Ok(Outcome::Ended(Box::new(Ended { document, broken })))
+}
+
+/// Takes back all that a tuning wrote outside of its directory; what was not, and why. A boot that
+/// it asked for has not failed by that.
+///
+/// # Errors
+/// It cannot be read or written.
+pub fn take_back(reboots: &mut dyn Reboots, directory: &Directory) -> Result<Vec<String>, Failure> {
+    let not_done = reboots.disarm()?;
+    let mut state = State::read(directory)?;
+    if state.armed.is_some() {
+        state.forget(directory)?;
+    }
+    Ok(not_done)
+}
+
+/// Of a tuning that cannot begin nothing stays: its directory would be one to go on with.
+///
+/// # Errors
+/// Those of its beginning.
+pub fn or_nothing(
+    begun: Result<Outcome, Failure>,
+    reboots: &mut dyn Reboots,
+    place: &Path,
+) -> Result<Outcome, Failure> {
+    if begun.is_err() && reboots.disarm().is_ok_and(|not_done| not_done.is_empty()) {
+        let _ = std::fs::remove_dir_all(place);
+    }
+    begun
+}
+
+/// Keeps why nothing could be measured, in the place of what was found.
+fn write_reason(directory: &Directory, spec: &Spec, why: &str) -> Result<(), Failure> {
+    let mut spec = spec.clone();
+    let tried = std::mem::take(&mut spec.settings).into_iter();
+    spec.left_out.extend(tried.map(|setting| NotTried { name: setting.name, why: why.to_owned() }));
+    let tuning = Tuning::new(Vec::new(), spec.options());
+    let document = document(&spec, &tuning, &[]);
+    directory.write(&TuningDocument { ended: TuningEnd::BlocksFailed, ..document })
 }
 
 /// Boots the untouched machine and each parameter alone.
 fn try_each(boots: &mut Boots, spec: &Spec) -> Result<(), Stop> {
     while let Some(names) = boots.state.next_trial(spec) {
+        // Without the entry itself there is nothing to try.
+        if boots.state.trials.first().is_some_and(|trial| !trial.came_up) {
+            return Ok(());
+        }
         let purpose = format!("trial {}", boots.state.trials.len());
         let words = spec.words_of(&names);
         let came_up = boots.come_up(&names, &words, &purpose)?;
         let name = names.into_iter().next().unwrap_or_default();
         boots.state.trials.push(Trial { name, came_up });
         boots.state.keep(boots.directory)?;
-        // Without the entry itself there is nothing to try.
-        if !boots.state.trials[0].came_up {
-            return Ok(());
-        }
     }
     Ok(())
 }
@@ -124,8 +170,18 @@ impl Boots<'_> {
         if let Some(armed) = self.state.armed.clone().filter(|armed| armed.purpose == purpose)
             && armed.during != here
         {
-            if is_boot(&self.reboots.cmdline()?, armed.boot, words) {
-                // What failed before was an accident, such as a power cut.
+            // Where it came up once and boots again, it panicked under load: a boot loader may do
+            // that for ever.
+            let is_first = armed.came_up_in.as_ref().is_none_or(|at| *at == here);
+            if is_first && is_boot(&self.reboots.cmdline()?, armed.boot, words) {
+                self.state.armed = Some(Armed { came_up_in: Some(here), ..armed });
+                self.state.keep(self.directory)?;
+                if let Err(why) = self.reboots.booted() {
+                    self.state.forget(self.directory)?;
+                    return Err(Stop::Never(why.render(false)));
+                }
+                // What failed before was an accident, such as a power cut: that is kept when this
+                // boot has been measured.
                 self.state.fallen.retain(|fallen| fallen.names != names);
                 return Ok(true);
             }
@@ -138,12 +194,20 @@ impl Boots<'_> {
         }
         self.state.boots += 1;
         let boot = self.state.boots;
-        self.state.armed = Some(Armed { boot, purpose: purpose.to_owned(), during: here });
-        self.state.keep(self.directory)?;
-        self.reboots.arm(&self.plan.words(boot, words))?;
+        let purpose = purpose.to_owned();
         let with = if names.is_empty() { "nothing tried".to_owned() } else { names.join(", ") };
-        self.messages.progress(&format!("boot {boot}, {purpose}, with {with}"));
-        self.reboots.reboot()?;
+        let message = format!("boot {boot}, {purpose}, with {with}");
+        self.state.armed = Some(Armed { boot, purpose, during: here, came_up_in: None });
+        self.state.keep(self.directory)?;
+        let asked = self.reboots.arm(&self.plan.words(boot, words)).and_then(|()| {
+            self.messages.progress(&message);
+            self.reboots.reboot()
+        });
+        if let Err(why) = asked {
+            // It was not tried.
+            self.state.forget(self.directory)?;
+            return Err(why.into());
+        }
         Err(Stop::Reboot)
     }
 

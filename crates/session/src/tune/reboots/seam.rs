@@ -14,6 +14,11 @@ pub trait Reboots {
     /// # Errors
     /// It cannot be read.
     fn cmdline(&self) -> Result<String, Failure>;
+    /// Makes sure that this boot, which was armed, is not booted once more by itself.
+    ///
+    /// # Errors
+    /// It would be, or that is not known.
+    fn booted(&mut self) -> Result<(), Failure>;
     /// What tells this boot from all others (random(4)).
     ///
     /// # Errors

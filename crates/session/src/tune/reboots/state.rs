@@ -30,6 +30,9 @@ pub struct Armed {
     pub purpose: String,
     /// The boot in which it was asked for.
     pub during: String,
+    /// The boot in which it came up: another one with its number is not what was asked for.
+    #[serde(default)]
+    pub came_up_in: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -59,6 +62,15 @@ impl State {
     /// It cannot be written.
     pub fn keep(&self, directory: &Directory) -> Result<(), Failure> {
         directory.member(STATE).replace_json_durably(self).map_err(Failure::failed)
+    }
+
+    /// Forgets the boot that was asked for: nothing follows from what boots next.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn forget(&mut self, directory: &Directory) -> Result<(), Failure> {
+        self.armed = None;
+        self.keep(directory)
     }
 
     /// What is tried alone next; nothing for the untouched machine.

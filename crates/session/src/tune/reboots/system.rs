@@ -2,17 +2,17 @@
 
 use super::kept::{Content, How, Kept};
 use super::seam::Reboots;
-use super::{grub, systemd_boot, unit};
+use super::{grub, lasting, systemd_boot, unit};
 use crate::exit::Failure;
 use crate::interrupts::Interrupts;
 use crate::messages::{Listener, shown};
 use crate::tune::blocks::Runs;
 use crate::tune::directory::{Directory, Spec};
 use crate::tune::reboot_plan::{Loader, RebootPlan};
-use crate::tune::reboots::run::{Outcome, go_on};
+use crate::tune::reboots::run::{Outcome, go_on, or_nothing, take_back};
 use punctual_analyze::tune::Figure;
 use punctual_core::Nanos;
-use punctual_host::files::{Files, Root};
+use punctual_host::files::{FileError, Files, Root};
 use punctual_host::isolate::check_rights;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -34,14 +34,20 @@ pub fn plan(files: &dyn Files, blocks: u32, settle: Nanos) -> Result<RebootPlan,
         ))
     })?;
     let watchdog = files.exists(WATCHDOG);
-    Ok(RebootPlan { blocks, settle, loader, watchdog })
+    let cwd = std::env::current_dir().map_err(Failure::failed)?;
+    Ok(RebootPlan { blocks, settle, loader, watchdog, cwd: Some(cwd) })
+}
+
+/// The file that the harness of this guest reads.
+fn harness(files: &dyn Files) -> Result<Option<String>, FileError> {
+    let cmdline = files.read("/proc/cmdline")?;
+    let file = cmdline.split_whitespace().find_map(|word| word.strip_prefix(HARNESS));
+    Ok(file.map(str::to_owned))
 }
 
 fn loader(files: &dyn Files) -> Result<Loader, Vec<String>> {
-    let cmdline = files.read("/proc/cmdline").map_err(|why| vec![why.to_string()])?;
-    let mut words = cmdline.split_whitespace();
-    if let Some(file) = words.find_map(|word| word.strip_prefix(HARNESS)) {
-        return Ok(Loader::Harness { file: file.to_owned() });
+    if let Some(file) = harness(files).map_err(|why| vec![why.to_string()])? {
+        return Ok(Loader::Harness { file });
     }
     if !files.exists("/run/systemd/system") {
         return Err(vec!["no systemd runs here, which would go on after a boot".to_owned()]);
@@ -100,9 +106,11 @@ pub struct System {
     /// The program and the tuning's directory that the service names.
     program: PathBuf,
     place: PathBuf,
-    /// Runs a command of systemd.
-    run: fn(&[&str]) -> Result<(), Failure>,
+    run: Run,
 }
+
+/// Runs a command of systemd.
+type Run = Box<dyn Fn(&[&str]) -> Result<(), Failure>>;
 
 impl System {
     /// The system below this root, which keeps its notes in the tuning's directory.
@@ -114,13 +122,34 @@ impl System {
         place: PathBuf,
     ) -> System {
         let (root, base) = (Root::at(base), base.to_owned());
-        System { root, base, kept, plan, program, place, run }
+        System { root, base, kept, plan, program, place, run: Box::new(run) }
     }
 
     /// With another way to run commands.
     #[cfg(test)]
-    pub fn with_run(self, run: fn(&[&str]) -> Result<(), Failure>) -> System {
+    pub fn with_run(self, run: Run) -> System {
         System { run, ..self }
+    }
+
+    /// Whether all that the service needs is there after a boot.
+    ///
+    /// # Errors
+    /// What is not, or is not known to be.
+    pub fn outlives_boots(&self) -> Result<(), Failure> {
+        if let Loader::Harness { .. } = self.plan.loader {
+            return Ok(());
+        }
+        let mounts = self.read("/proc/self/mounts")?;
+        let needed = [&self.place, &self.program].into_iter().chain(&self.plan.cwd);
+        for path in needed {
+            lasting::check(&mounts, &lasting::real(path)).map_err(|why| {
+                Failure::refused(format!(
+                    "after a boot the tuning needs its directory, punctual, and the directory in \
+                     which it was begun: {why}"
+                ))
+            })?;
+        }
+        Ok(())
     }
 
     fn read(&self, path: &str) -> Result<String, Failure> {
@@ -164,6 +193,29 @@ impl Reboots for System {
         self.read("/proc/cmdline")
     }
 
+    fn booted(&mut self) -> Result<(), Failure> {
+        match &self.plan.loader {
+            Loader::Grub { directory, .. } => {
+                let environment = format!("{directory}/grubenv");
+                let text = self.kept.text(&environment)?.unwrap_or_default();
+                let next = grub::next_entry(&text)
+                    .map_err(|why| Failure::failed(format!("/{environment}: {why}")))?;
+                match next.is_none_or(|entry| entry.is_empty()) {
+                    true => Ok(()),
+                    false => Err(Failure::failed(
+                        "GRUB did not clear next_entry: no boot can be for one time here",
+                    )),
+                }
+            }
+            // Once it is called good, it no longer counts, and may be what boots where nothing else
+            // is asked for.
+            Loader::SystemdBoot { directory, .. } => {
+                self.kept.remove_entry(&format!("{directory}/{}", systemd_boot::FILE))
+            }
+            Loader::Harness { .. } => Ok(()),
+        }
+    }
+
     fn boot_id(&self) -> Result<String, Failure> {
         self.read("/proc/sys/kernel/random/boot_id")
     }
@@ -172,23 +224,30 @@ impl Reboots for System {
         if let Loader::Harness { .. } = self.plan.loader {
             return Ok(());
         }
-        let text = unit::text(&self.program, &self.place);
+        let text = unit::text(&self.program, &self.place, self.plan.cwd.as_deref());
         self.kept.write(unit::UNIT, &Content::Text(&text), How::Own)?;
         self.kept.write(unit::WANTED, &Content::Link(unit::WANTED_TARGET), How::Own)
     }
 
     fn disarm(&mut self) -> Result<Vec<String>, Failure> {
-        let mut not_done = self.kept.undo()?;
+        // Where no entry was written, what boots next is another's.
+        let has_entry = match &self.plan.loader {
+            Loader::SystemdBoot { directory, .. } => {
+                self.kept.has(&format!("{directory}/{}", systemd_boot::FILE))?
+            }
+            _ => false,
+        };
+        let mut not_done = self.kept.undo(&files_of(&self.plan))?;
         match &self.plan.loader {
             // An empty name removes the variable (bootctl(1)).
-            Loader::SystemdBoot { .. } => {
+            Loader::SystemdBoot { .. } if has_entry => {
                 let cleared = (self.run)(&["bootctl", "set-oneshot", ""]);
                 not_done.extend(cleared.err().map(|why| why.render(false)));
             }
             Loader::Harness { file } => {
                 let _ = std::fs::remove_file(self.base.join(file.trim_start_matches('/')));
             }
-            Loader::Grub { .. } => {}
+            Loader::Grub { .. } | Loader::SystemdBoot { .. } => {}
         }
         Ok(not_done)
     }
@@ -230,14 +289,11 @@ pub fn begin(
     messages: Listener,
 ) -> Result<Outcome, Failure> {
     check_rights(&Root::system()).map_err(Failure::refused)?;
+    let mut system = this_machine(place, spec)?;
+    system.outlives_boots()?;
     let directory = Directory::create(place, experiment, spec)?;
-    let begun = on_this_machine(&directory, place, spec, messages);
-    if begun.is_err()
-        && let Ok(mut system) = this_machine(place, spec)
-    {
-        let _ = system.disarm();
-    }
-    begun
+    let begun = on_this_machine(&mut system, &directory, spec, messages);
+    or_nothing(begun, &mut system, place)
 }
 
 /// Goes on after a boot.
@@ -247,7 +303,7 @@ pub fn begin(
 pub fn resume(place: &Path, messages: Listener) -> Result<(Spec, Outcome), Failure> {
     let (directory, spec) = Directory::open(place)?;
     check_rights(&Root::system()).map_err(Failure::refused)?;
-    let outcome = on_this_machine(&directory, place, &spec, messages)?;
+    let outcome = on_this_machine(&mut this_machine(place, &spec)?, &directory, &spec, messages)?;
     Ok((spec, outcome))
 }
 
@@ -256,8 +312,8 @@ pub fn resume(place: &Path, messages: Listener) -> Result<(Spec, Outcome), Failu
 /// # Errors
 /// It is none across reboots, or goes on at this time.
 pub fn undo(place: &Path) -> Result<Vec<String>, Failure> {
-    let (_directory, spec) = Directory::open(place)?;
-    this_machine(place, &spec)?.disarm()
+    let (directory, spec) = Directory::open(place)?;
+    take_back(&mut this_machine(place, &spec)?, &directory)
 }
 
 /// The directory of a tuning that goes on after the next boot.
@@ -273,19 +329,36 @@ fn this_machine(place: &Path, spec: &Spec) -> Result<System, Failure> {
             shown(place)
         )));
     };
+    if !is_possible(&Root::system(), &plan.loader) {
+        return Err(Failure::refused(format!(
+            "{} holds a tuning of another machine: its files are none of a boot loader here",
+            shown(place)
+        )));
+    }
     let place = std::path::absolute(place).map_err(Failure::failed)?;
     let program = std::env::current_exe().map_err(Failure::failed)?;
     let kept = Kept::new(Path::new("/"), &place);
     Ok(System::new(Path::new("/"), kept, plan, program, place))
 }
 
+/// Whether a tuning of this machine can have these files: what is read from its directory names
+/// files that root writes and removes.
+pub fn is_possible(files: &dyn Files, loader: &Loader) -> bool {
+    match loader {
+        Loader::Grub { directory, .. } => grub::DIRECTORIES.contains(&directory.as_str()),
+        Loader::SystemdBoot { directory, .. } => {
+            systemd_boot::DIRECTORIES.contains(&directory.as_str())
+        }
+        Loader::Harness { file } => harness(files).is_ok_and(|of| of.as_ref() == Some(file)),
+    }
+}
+
 fn on_this_machine(
+    system: &mut System,
     directory: &Directory,
-    place: &Path,
     spec: &Spec,
     messages: Listener,
 ) -> Result<Outcome, Failure> {
-    let mut system = this_machine(place, spec)?;
     let up = system.read("/proc/uptime")?;
     let up = up.split(' ').next().and_then(|text| text.parse::<f64>().ok());
     let up = up.and_then(|s| Duration::try_from_secs_f64(s).ok()).unwrap_or_default();
@@ -299,5 +372,5 @@ fn on_this_machine(
         // The time of a boot is the tuning's, too.
         began: now.checked_sub(up).unwrap_or(now),
     };
-    go_on(&mut system, directory, spec, &mut runs, messages)
+    go_on(system, directory, spec, &mut runs, messages)
 }

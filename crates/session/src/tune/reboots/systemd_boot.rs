@@ -6,8 +6,9 @@
 
 use punctual_host::files::Files;
 
-/// As `bootctl set-oneshot` takes it: without the count.
-pub const ID: &str = "punctual-tune.conf";
+/// As `bootctl set-oneshot` takes it: a pattern (bootctl(1)), since the count belongs to the id of
+/// an entry in some versions and not in others.
+pub const ID: &str = "punctual-tune*.conf";
 /// How the names of its file begin, whatever is counted: `punctual-tune+1.conf`,
 /// `punctual-tune+0-1.conf`, and `punctual-tune.conf` when it was called good.
 pub const STEM: &str = "punctual-tune";
@@ -16,7 +17,7 @@ const ENTRIES: &str = "loader/entries";
 /// What the firmware was told of its loader: UTF-16.
 const INFO: &str = "/sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f";
 /// Where the EFI partition, or that of entries, is mounted.
-const DIRECTORIES: [&str; 3] = ["boot", "efi", "boot/efi"];
+pub const DIRECTORIES: [&str; 3] = ["boot", "efi", "boot/efi"];
 
 /// Whether it is what booted this system.
 pub fn is_used(files: &dyn Files) -> bool {

@@ -19,8 +19,17 @@ pub struct World {
     pub has_service: Cell<bool>,
     /// A boot with all the words of one of these falls back to the usual entry.
     pub refuses: Vec<&'static str>,
+    /// With all the words of one of these it panics where a block is measured.
+    pub panics: Vec<&'static str>,
     /// The number of a boot that is lost by a power cut.
     pub power_cut: Option<u64>,
+    /// The boot loader cannot clear what it is to boot once.
+    pub cannot_clear: bool,
+    /// The boot loader takes an entry that came up for the usual one.
+    pub blesses: bool,
+    pub blessed: RefCell<Option<String>>,
+    /// How many of the next boots cannot be asked for.
+    pub cannot_arm: Cell<u32>,
     /// The words of each boot.
     pub seen: RefCell<Vec<String>>,
     pub fate: Fate,
@@ -33,11 +42,15 @@ impl World {
 
     pub fn boot(&self) {
         self.boots.set(self.boots.get() + 1);
-        let words = self.next.take().unwrap_or_default();
+        let next = if self.cannot_clear { self.next.borrow().clone() } else { self.next.take() };
+        let words = next.or_else(|| self.blessed.borrow().clone()).unwrap_or_default();
         let has = |all: &str| all.split(' ').all(|word| words.split(' ').any(|of| of == word));
         let falls = self.refuses.iter().any(|all| has(all));
         let is_cut = self.power_cut == Some(self.boots.get());
         let line = if falls || is_cut { BASE.to_owned() } else { format!("{BASE} {words}") };
+        if self.blesses && !falls {
+            self.blessed.replace(Some(words.clone()));
+        }
         self.cmdline.replace(line.trim().to_owned());
         self.seen.borrow_mut().push(words);
     }
@@ -46,12 +59,23 @@ impl World {
 impl Reboots for &World {
     fn arm(&mut self, words: &str) -> Result<(), Failure> {
         self.fate.meet();
+        if let Some(left) = self.cannot_arm.get().checked_sub(1) {
+            self.cannot_arm.set(left);
+            return Err(Failure::failed("no space is left"));
+        }
         self.next.replace(Some(words.to_owned()));
         self.fate.meet();
         Ok(())
     }
     fn cmdline(&self) -> Result<String, Failure> {
         Ok(self.cmdline.borrow().clone())
+    }
+    fn booted(&mut self) -> Result<(), Failure> {
+        self.fate.meet();
+        match *self.next.borrow() {
+            Some(_) => Err(Failure::failed("no boot can be for one time here")),
+            None => Ok(()),
+        }
     }
     fn boot_id(&self) -> Result<String, Failure> {
         Ok(self.boots.get().to_string())
@@ -63,6 +87,7 @@ impl Reboots for &World {
     fn disarm(&mut self) -> Result<Vec<String>, Failure> {
         self.fate.meet();
         self.next.replace(None);
+        self.blessed.replace(None);
         self.has_service.set(false);
         Ok(Vec::new())
     }
@@ -71,6 +96,9 @@ impl Reboots for &World {
         Ok(())
     }
 }
+
+/// What a kernel that panics ends with.
+pub struct Panicked;
 
 /// Blocks of 10 s whose figure follows from the command line, and from the block's number.
 pub struct BootBlocks<'a> {
@@ -85,9 +113,13 @@ impl Blocks for BootBlocks<'_> {
     fn measure(&mut self, number: u64, _: &[bool]) -> Result<Measured, Failure> {
         self.world.fate.meet();
         let line = self.world.cmdline.borrow();
+        let has = |all: &str| all.split(' ').all(|word| line.split(' ').any(|there| there == word));
+        if self.world.panics.iter().any(|all| has(all)) {
+            std::panic::resume_unwind(Box::new(Panicked));
+        }
         let mut figure = 100_000.0;
         for (words, effect) in self.effects {
-            if words.split(' ').all(|word| line.split(' ').any(|there| there == word)) {
+            if has(words) {
                 figure *= effect;
             }
         }

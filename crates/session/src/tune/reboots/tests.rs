@@ -1,17 +1,17 @@
 //! Whole tunings across reboots of a machine in memory.
 
-use super::run::{Outcome, go_on};
-use super::testing::{BASE, BootBlocks, World};
+use super::run::{Outcome, go_on, or_nothing, take_back};
+use super::testing::{BASE, BootBlocks, Panicked, World};
 use crate::exit::Failure;
 use crate::messages::Silent;
-use crate::tune::directory::{Directory, Spec};
+use crate::tune::directory::{self, Directory, Spec};
 use crate::tune::reboot_plan::{Loader, RebootPlan};
 use crate::tune::run::Ended;
 use crate::tune::setting::Setting;
 use crate::tune::testing::{Killed, spec};
 use punctual_bundle::tune::{Answer, TuningDocument, TuningEnd};
 use punctual_core::Nanos;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 
 const EFFECTS: [(&str, f64); 3] = [("threadirqs", 0.5), ("skew_tick=1", 1.0), ("nohz=off", 1.6)];
@@ -30,7 +30,7 @@ fn asked(seconds: i64) -> Spec {
     let loader = Loader::Harness { file: String::new() };
     let settle = Nanos::from_secs(60);
     Spec {
-        reboots: Some(RebootPlan { blocks: 3, settle, loader, watchdog: false }),
+        reboots: Some(RebootPlan { blocks: 3, settle, loader, watchdog: false, cwd: None }),
         ..spec(settings, seconds)
     }
 }
@@ -60,11 +60,19 @@ fn process(world: &World, place: &Path) -> Result<Outcome, Failure> {
     go_on(&mut &*world, &directory, &spec, &mut blocks, &Silent)
 }
 
+/// The same, where the kernel may panic: then it boots.
+fn boot_of(world: &World, place: &Path) -> Result<Outcome, Failure> {
+    match catch_unwind(AssertUnwindSafe(|| process(world, place))) {
+        Ok(outcome) => outcome,
+        Err(why) if why.is::<Panicked>() => Ok(Outcome::Rebooting),
+        Err(why) => resume_unwind(why),
+    }
+}
+
 /// Boots until it has ended, and once more as it asks for.
 fn whole(world: &World, place: &Path) -> Result<Ended, Failure> {
     for _ in 0..1_000 {
-        let outcome = process(world, place);
-        match outcome {
+        match boot_of(world, place) {
             Ok(Outcome::Rebooting) => world.boot(),
             Ok(Outcome::Ended(ended)) => {
                 world.boot();
@@ -159,6 +167,79 @@ fn where_the_entry_itself_does_not_come_up_all_is_taken_back() {
     let why = whole(&world, place.path()).err().expect("a failure").render(false);
     assert!(why.contains("boot entry"), "{why}");
     assert_eq!(world.boots.get(), 2);
+    is_as_before(&world);
+    // The reason stays, and nothing boots again for it.
+    let found = directory::found(&place.path().join("t")).unwrap();
+    assert_eq!((found.ended, found.not_tried.len()), (TuningEnd::BlocksFailed, 4));
+    assert!(found.not_tried.iter().all(|left| left.why == why), "{:?}", found.not_tried);
+    let shown = punctual_report::terminal::tune(&found, "t", &Default::default());
+    assert!(shown.contains("nothing was measured"), "{shown}");
+    assert!(process(&world, place.path()).is_err());
+    is_as_before(&world);
+}
+
+/// Where the boot loader boots the entry again by itself, its number shows that.
+#[test]
+fn what_panics_under_load_is_booted_twice_and_no_more() {
+    for blesses in [false, true] {
+        let world = World { panics: vec!["threadirqs skew_tick=1"], blesses, ..World::new() };
+        let mut spec = asked(LONG);
+        spec.settings.truncate(2);
+        let place = place(&spec);
+        let found = found(&world, place.path());
+        let both = |words: &&String| words.contains("threadirqs") && words.contains("skew_tick");
+        let mut boots: Vec<String> = world.seen.borrow().iter().filter(both).cloned().collect();
+        boots.dedup();
+        assert_eq!(boots.len(), 2, "{boots:?}");
+        assert!(found.failed > 0);
+        is_as_before(&world);
+    }
+}
+
+#[test]
+fn where_no_boot_is_for_one_time_all_is_taken_back() {
+    let world = World { cannot_clear: true, ..World::new() };
+    let place = place(&asked(LONG));
+    let why = whole(&world, place.path()).err().expect("a failure").render(false);
+    assert!(why.contains("for one time"), "{why}");
+    assert_eq!(world.boots.get(), 1);
+    world.boot();
+    is_as_before(&world);
+    let found = directory::found(&place.path().join("t")).unwrap();
+    assert!(found.not_tried[0].why.contains("for one time"), "{:?}", found.not_tried);
+}
+
+/// Neither what is taken back before it boots nor what cannot be asked for did not come up.
+#[test]
+fn what_was_not_booted_is_not_left_out() {
+    for is_taken_back in [true, false] {
+        let world = World::new();
+        let place = place(&asked(3_000));
+        assert!(matches!(process(&world, place.path()), Ok(Outcome::Rebooting)));
+        world.boot();
+        for _ in 0..3 {
+            world.cannot_arm.set(u32::from(!is_taken_back));
+            assert_eq!(process(&world, place.path()).is_ok(), is_taken_back);
+            if is_taken_back {
+                let (directory, _) = opened(place.path());
+                assert!(take_back(&mut &world, &directory).is_ok_and(|all| all.is_empty()));
+            }
+            world.boot();
+        }
+        let found = found(&world, place.path());
+        assert_eq!((found.not_tried, found.failed), (Vec::new(), 0));
+        is_as_before(&world);
+    }
+}
+
+#[test]
+fn of_a_tuning_that_cannot_begin_nothing_stays() {
+    let world = World::new();
+    let place = place(&asked(LONG));
+    world.cannot_arm.set(1);
+    let begun = process(&world, place.path());
+    let begun = or_nothing(begun, &mut &world, &place.path().join("t"));
+    assert!(begun.is_err() && !place.path().join("t").exists());
     is_as_before(&world);
 }
 

@@ -3,12 +3,13 @@
 
 use super::kept::Kept;
 use super::seam::Reboots;
-use super::system::{System, files_of, going_on, plan};
+use super::system::{System, files_of, going_on, is_possible, plan};
 use super::{grub, systemd_boot, unit};
-use crate::tune::reboot_plan::Loader;
+use crate::tune::reboot_plan::{Loader, RebootPlan};
 use crate::tune::testing::{Fate, Killed};
 use punctual_core::Nanos;
 use punctual_host::files::Root;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -95,7 +96,7 @@ impl Tree {
             None => kept,
         };
         let program = PathBuf::from("/usr/bin/punctual");
-        System::new(&self.root(), kept, plan, program, place).with_run(|_| Ok(()))
+        System::new(&self.root(), kept, plan, program, place).with_run(Box::new(|_| Ok(())))
     }
     fn all(&self) -> BTreeMap<PathBuf, Option<String>> {
         let mut all = BTreeMap::new();
@@ -170,6 +171,7 @@ fn tuning(tree: &Tree, fate: &Rc<Fate>) {
     fine(system.install());
     fine(system.arm("panic=10 punctual.tune=1"));
     boots_once(tree);
+    fine(system.booted());
     fine(system.install());
     fine(system.arm("panic=10 punctual.tune=2 threadirqs"));
     assert!(system.disarm().is_ok_and(|not_done| not_done.is_empty()));
@@ -263,6 +265,120 @@ fn systemd_boot_has_an_entry_that_counts_for_one_boot() {
          root=UUID=11-22 ro quiet\nlinux /debian/6.1.0-56-amd64/linux\ninitrd \
          /debian/initrd\noptions panic=10 punctual.tune=1 threadirqs\n"
     );
+    boots_once(&tree);
+    let entries = tree.root().join("boot/efi/loader/entries");
+    // systemd-bless-boot.service has called it good: it no longer counts.
+    fs::rename(entries.join("punctual-tune+0-1.conf"), entries.join("punctual-tune.conf")).unwrap();
+    system.booted().unwrap();
+    let mut left: Vec<_> =
+        fs::read_dir(entries).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["debian.conf", "old.conf"]);
+}
+
+/// In some versions the id of an entry has the count, in others not.
+#[test]
+fn the_one_shot_names_the_entry_by_a_pattern_and_only_ours_is_cleared() {
+    let tree = with_systemd_boot();
+    let commands: Rc<RefCell<Vec<String>>> = Rc::default();
+    let recorded = Rc::clone(&commands);
+    let mut system = tree.system(None).with_run(Box::new(move |words| {
+        recorded.borrow_mut().push(words.join(" "));
+        Ok(())
+    }));
+    assert_eq!(system.disarm().unwrap(), Vec::<String>::new());
+    assert!(commands.borrow().is_empty(), "{commands:?}");
+    system.arm("panic=10 punctual.tune=1").unwrap();
+    assert_eq!(system.disarm().unwrap(), Vec::<String>::new());
+    let commands = commands.take();
+    let [asked, cleared] = commands.as_slice() else { panic!("{commands:?}") };
+    let pattern = asked.strip_prefix("bootctl set-oneshot ").unwrap();
+    let (before, after) = pattern.split_once('*').unwrap();
+    for id in ["punctual-tune+1.conf", "punctual-tune.conf"] {
+        assert!(id.strip_prefix(before).is_some_and(|rest| rest.ends_with(after)), "{id}");
+    }
+    assert_eq!(cleared, "bootctl set-oneshot ");
+}
+
+#[test]
+fn grub_that_does_not_clear_the_next_entry_is_found_out() {
+    let tree = with_grub(&[]);
+    let mut system = tree.system(None);
+    system.arm("panic=10 punctual.tune=1").unwrap();
+    let why = system.booted().expect_err("it is there").render(false);
+    assert!(why.contains("next_entry"), "{why}");
+    boots_once(&tree);
+    system.booted().unwrap();
+}
+
+#[test]
+fn a_directory_of_others_changes_no_other_file() {
+    let tree = with_grub(&[("etc/shadow", "secret"), ("boot/grub/custom.cfg", "secret")]);
+    let victim = tree.0.path().join("victim");
+    fs::write(&victim, "secret").unwrap();
+    fs::create_dir(tree.0.path().join("empty")).unwrap();
+    let digest = punctual_core::hex(&<sha2::Sha256 as sha2::Digest>::digest("secret"));
+    fs::create_dir(tree.root().join("home")).unwrap();
+    let before = tree.all();
+    let absolute = victim.display().to_string();
+    let file = |path: &str| {
+        format!(
+            r#"{{"directories":[],"files":[{{"path":"{path}","how":"own","before":null,
+            "wrote":["{digest}"]}}]}}"#
+        )
+    };
+    let directory = r#"{"directories":["../empty"],"files":[]}"#.to_owned();
+    let other = r#"{"directories":["home"],"files":[]}"#.to_owned();
+    let notes = [
+        file("etc/shadow"),
+        file(&absolute),
+        file("../victim"),
+        // A file of GRUB's is never ours alone.
+        file("boot/grub/custom.cfg"),
+        directory,
+        other,
+    ];
+    for note in notes {
+        fs::write(tree.0.path().join("t/reboots-files.json"), &note).unwrap();
+        let why = tree.system(None).disarm().expect_err("it is refused").render(false);
+        assert!(why.contains("which no tuning writes"), "{note}: {why}");
+        assert_eq!(tree.all(), before, "{note}");
+        assert!(victim.exists() && tree.0.path().join("empty").exists(), "{note}");
+    }
+    // And what boots it is one of the known ones.
+    let line = Tree::with(&[("proc/cmdline", "ro punctual.reboots=/shared/next")]);
+    let is_possible = |loader: Loader| is_possible(&Root::at(line.root()), &loader);
+    let body = String::new();
+    let harness = |file: &str| is_possible(Loader::Harness { file: file.to_owned() });
+    assert!(harness("/shared/next") && !harness("/etc/shadow"));
+    for (directory, is) in [("boot/grub", true), ("boot/grub2", true), ("home/me", false)] {
+        let loader = Loader::Grub { directory: directory.to_owned(), body: body.clone() };
+        assert_eq!(is_possible(loader), is, "{directory}");
+    }
+    for (directory, is) in [("boot/efi", true), ("../boot/efi", false), ("/boot", false)] {
+        let loader = Loader::SystemdBoot { directory: directory.to_owned(), body: body.clone() };
+        assert_eq!(is_possible(loader), is, "{directory}");
+    }
+}
+
+#[test]
+fn nothing_that_the_service_needs_is_forgotten_by_a_boot() {
+    let tree = with_grub(&[("proc/self/mounts", "/dev/sda1 / ext4 rw 0 0\n")]);
+    let is_fine = |place: &str, program: &str, cwd: &str, loader: Option<Loader>| {
+        let plan = plan(&Root::at(tree.root()), 3, Nanos::ZERO).unwrap();
+        let loader = loader.unwrap_or(plan.loader);
+        let plan = RebootPlan { cwd: Some(cwd.into()), loader, ..plan };
+        let (root, place) = (tree.root(), Path::new(place));
+        let kept = Kept::new(&root, place);
+        System::new(&root, kept, plan, program.into(), place.into()).outlives_boots().is_ok()
+    };
+    assert!(is_fine("/none/t", "/none/punctual", "/none", None));
+    assert!(!is_fine("/tmp/none/t", "/none/punctual", "/none", None));
+    assert!(!is_fine("/none/t", "/tmp/none/punctual", "/none", None));
+    assert!(!is_fine("/none/t", "/none/punctual", "/tmp", None));
+    // What a harness boots has nothing but memory, and brings it back itself.
+    let harness = Loader::Harness { file: String::new() };
+    assert!(is_fine("/tmp/none/t", "/none/punctual", "/none", Some(harness)));
 }
 
 #[test]
@@ -311,7 +427,11 @@ fn a_second_tuning_is_refused_and_a_unit_that_was_changed_stays() {
 
 #[test]
 fn the_service_goes_on_in_its_directory() {
-    let text = unit::text(Path::new("/usr/bin/punctual"), Path::new("/root/my $5 %n \"t\""));
+    let place = Path::new("/root/my $5 %n \"t\"");
+    let text = unit::text(Path::new("/usr/bin/punctual"), place, Some(Path::new("/root/5 %n")));
+    assert!(text.contains("\nWorkingDirectory=/root/5 %%n\nExecStart="), "{text}");
+    let mounts = r#"RequiresMountsFor="/root/my $5 %%n \"t\"" "/usr/bin/punctual""#;
+    assert!(text.contains(mounts), "{text}");
     assert!(
         text.contains(
             r#"ExecStart="/usr/bin/punctual" tune --quiet --resume "/root/my $$5 %%n \"t\"""#

@@ -10,19 +10,24 @@ pub const WANTED_TARGET: &str = "/etc/systemd/system/punctual-tune.service";
 
 const DESCRIPTION: &str = "Description=punctual tune goes on in ";
 
-/// Its file. It begins when all others of the boot have started.
-pub fn text(program: &Path, place: &Path) -> String {
-    let (program, shown) = (quoted(program), place.display().to_string().replace('%', "%%"));
+/// Its file. It begins when all others of the boot have started, in the directory where the tuning
+/// was begun.
+pub fn text(program: &Path, place: &Path, cwd: Option<&Path>) -> String {
+    let plain = |path: &Path| path.display().to_string().replace('%', "%%");
+    let cwd = cwd.map_or_else(String::new, |cwd| format!("WorkingDirectory={}\n", plain(cwd)));
+    let mounts = [place, program].map(|path| quoted(path, &['%'])).join(" ");
+    let [place, program, shown] =
+        [quoted(place, &['%', '$']), quoted(program, &['%', '$']), plain(place)];
     format!(
         "# Written by `punctual tune --across-reboots`, which removes it at its end.\n\
          # `punctual tune undo DIR` removes it and the boot entry before.\n\
          [Unit]\n\
          {DESCRIPTION}{shown}\n\
-         After=multi-user.target\n\n\
+         After=multi-user.target\n\
+         RequiresMountsFor={mounts}\n\n\
          [Service]\n\
          Type=exec\n\
-         ExecStart={program} tune --quiet --resume {}\n",
-        quoted(place)
+         {cwd}ExecStart={program} tune --quiet --resume {place}\n"
     )
 }
 
@@ -31,13 +36,14 @@ pub fn place(text: &str) -> Option<String> {
     text.lines().find_map(|line| line.strip_prefix(DESCRIPTION)).map(|of| of.replace("%%", "%"))
 }
 
-/// A word of ExecStart=, whose specifiers and variables are escaped.
-fn quoted(path: &Path) -> String {
+/// A word, in which these characters are escaped: what begins a specifier, and in ExecStart= a
+/// variable.
+fn quoted(path: &Path, doubled: &[char]) -> String {
     let mut text = String::from("\"");
     for c in path.display().to_string().chars() {
         match c {
             '"' | '\\' => text.extend(['\\', c]),
-            '%' | '$' => text.extend([c, c]),
+            c if doubled.contains(&c) => text.extend([c, c]),
             c => text.push(c),
         }
     }
