@@ -234,6 +234,9 @@ fn requirements_decide_the_exit_code() {
         output.status.code()
     };
     assert_eq!(exit("interruption max < 1h", "met"), Some(0));
+    // Programs that the kernel refuses would go unnoticed: tracefs then shows the same.
+    let findings = std::fs::read_to_string(place.path().join("met/findings.json")).unwrap();
+    assert!(!findings.contains("the kernel refused the program"), "{findings}");
     // The clock ticks, or its program ends.
     assert_eq!(exit("entries == 0", "not-met"), Some(3));
 }

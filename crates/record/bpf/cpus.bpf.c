@@ -283,17 +283,22 @@ INLINE void open_frame(struct cpu *cpu, struct frame *frame, u8 kind, u64 what, 
 	frame->begin = now;
 }
 
-/* The time of `frame` is no longer that of what is around it. */
+/* Time within `frame` is no time of what is around it. */
+INLINE void take_from_around(struct cpu *cpu, struct frame *frame, u64 ns)
+{
+	if (frame == &cpu->frames[HARD] && cpu->frames[SOFT].begin)
+		cpu->frames[SOFT].inner += ns;
+	else if (frame != &cpu->frames[TASK])
+		cpu->frames[TASK].inner += ns;
+}
+
 INLINE void close_frame(struct cpu *cpu, struct frame *frame, u64 now, u64 how)
 {
 	u64 took = later(now, frame->begin);
 
 	emit_entry(frame, frame->begin, now, later(took, frame->inner), how);
 	frame->begin = 0;
-	if (frame == &cpu->frames[HARD] && cpu->frames[SOFT].begin)
-		cpu->frames[SOFT].inner += took;
-	else if (frame != &cpu->frames[TASK])
-		cpu->frames[TASK].inner += took;
+	take_from_around(cpu, frame, took);
 }
 
 /* A function is run for somebody. The first one names the entry; each later one has a record of its
@@ -422,22 +427,31 @@ PROGRAM(cpu_nmi)
 	return 0;
 }
 
-/* Softirqs, switches and system calls do not begin within an interrupt: where its end was not seen
- * it has ended. */
+/* Softirqs, switches and system calls neither begin nor end within an interrupt: where its end was
+ * not seen it has ended. No entry is made of it; what came in between has entries of its own. */
 INLINE void ended(struct cpu *cpu)
 {
+	struct frame *frame = &cpu->frames[HARD];
+
 	cpu->depth = 0;
-	cpu->frames[HARD].begin = 0;
+	if (frame->begin)
+		take_from_around(cpu, frame, frame->inner);
+	frame->begin = 0;
 }
 
 PROGRAM(cpu_soft_entry)
 {
 	struct cpu *cpu = cpu_here();
-	u32 number = ctx[0];
+	u64 number = (u32)ctx[0];
 
 	if (!cpu)
 		return 0;
+	/* What is checked is what is used: the verifier follows no copies. */
+	asm volatile("" : "+r"(number));
 	ended(cpu);
+	/* The end of the one before was not seen. */
+	if (cpu->frames[SOFT].begin)
+		take_from_around(cpu, &cpu->frames[SOFT], cpu->frames[SOFT].inner);
 	open_frame(cpu, &cpu->frames[SOFT], WIRE_ENTRY_SOFTIRQ, number, bpf_ktime_get_ns());
 	if (number < WIRE_ENTRY_SOFTIRQS) {
 		whole(&cpu->frames[SOFT].origin, &cpu->raised[number]);
@@ -450,7 +464,10 @@ PROGRAM(cpu_soft_exit)
 {
 	struct cpu *cpu = cpu_here();
 
-	if (cpu && cpu->frames[SOFT].begin)
+	if (!cpu)
+		return 0;
+	ended(cpu);
+	if (cpu->frames[SOFT].begin)
 		close_frame(cpu, &cpu->frames[SOFT], bpf_ktime_get_ns(), 0);
 	return 0;
 }
@@ -664,21 +681,33 @@ PROGRAM(cpu_work_queued)
 	return 0;
 }
 
+/* What a work item runs in: a softirq where one runs (kernel/workqueue.c: WQ_BH, Linux 6.9), else
+ * the task; no interrupt. */
+INLINE struct frame *frame_of_work(struct cpu *cpu)
+{
+	ended(cpu);
+	return cpu->frames[SOFT].begin ? &cpu->frames[SOFT] : &cpu->frames[TASK];
+}
+
 PROGRAM(cpu_work_start)
 {
 	struct cpu *cpu = cpu_here();
 	struct work_struct *work = (void *)ctx[0];
 	struct origin *origin, *queued;
+	struct frame *frame;
 	u64 key = ctx[0];
 
-	if (!cpu || !cpu->frames[TASK].begin)
+	if (!cpu)
 		return 0;
-	origin = begin_function(&cpu->frames[TASK], (u64)work->func);
+	frame = frame_of_work(cpu);
+	if (!frame->begin)
+		return 0;
+	origin = begin_function(frame, (u64)work->func);
 	queued = bpf_map_lookup_elem(&works, &key);
-	/* Else the first one is that of who woke the worker. */
+	/* Else the first one of a task is that of who woke the worker. */
 	if (queued)
 		whole(origin, queued);
-	else if (origin == &cpu->frames[TASK].next)
+	else if (frame->functions > 1 || frame->kind != WIRE_ENTRY_TASK)
 		__builtin_memset(origin, 0, sizeof(*origin));
 	bpf_map_delete_elem(&works, &key);
 	return 0;
@@ -689,7 +718,7 @@ PROGRAM(cpu_work_end)
 	struct cpu *cpu = cpu_here();
 
 	if (cpu)
-		end_function(&cpu->frames[TASK]);
+		end_function(frame_of_work(cpu));
 	return 0;
 }
 
