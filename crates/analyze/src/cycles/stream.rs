@@ -152,9 +152,10 @@ impl Stream {
                 thread.faulted = true;
                 thread.cycle.faults = thread.cycle.faults.saturating_add(1);
             }),
-            // A fault reads: it is over, and what follows waits for the disk.
+            // A fault reads, and writes to reclaim memory alone: else it is over, and what follows
+            // waits for the disk.
             EventKind::BlockIssue { write: true, .. } => {
-                self.with(tid, |thread| thread.faulted = false);
+                self.with(tid, |thread| thread.faulted &= thread.reclaims);
             }
             EventKind::ReclaimBegin { .. } => self.reclaims(event, true),
             EventKind::ReclaimEnd { .. } => self.reclaims(event, false),
@@ -543,7 +544,7 @@ impl Stream {
             thread.release(release, here);
         } else {
             let completed = here.is_some_and(|cpu| cpu.completed);
-            let io = completed && thread.is_blocked();
+            let io = completed && thread.is_blocked() && !thread.needs_memory();
             thread.ends_pause(at, io.then_some(MainPart::Io), release.waker);
         }
         if release.waker.by == WokenBy::Timer

@@ -227,6 +227,14 @@ fn storage_and_pages_are_waited_for() {
             explained(interval(100, 165, Kind::Interval), &[before, disk.into()].concat());
         assert!(causes(&explanation).contains(&(cause, 44)), "{explanation:?}");
     }
+    // What is written to reclaim memory for the page does not end it.
+    let issue = EventKind::BlockIssue { device: 0xfe00, sector: 8, bytes: 4096, write: true };
+    let does =
+        [EventKind::ReclaimBegin { order: 0 }, issue, EventKind::ReclaimEnd { reclaimed: 1 }];
+    let does = (106..).zip(does).map(|(at, what)| event(at, 0, THREAD, what)).collect();
+    let events = [vec![fault], does, vec![blocks(110)], disk.into()].concat();
+    let explanation = explained(interval(100, 165, Kind::Interval), &events);
+    assert!(causes(&explanation).contains(&(Cause::PageFault, 44)), "{explanation:?}");
 }
 
 #[test]

@@ -300,20 +300,21 @@ struct Fault {
 impl Open {
     /// Whether the thread does something that it cannot do inside of a page fault.
     fn ends_fault(&self, event: &Event) -> bool {
-        self.fault.is_some()
-            && matches!(
-                event.what,
-                EventKind::PageFault { .. }
-                    | EventKind::SyscallEnter { .. }
-                    | EventKind::SyscallExit { .. }
-                    | EventKind::FutexEnter { .. }
-                    | EventKind::FutexExit { .. }
-                    | EventKind::Point { .. }
-                    | EventKind::Call { .. }
-                    | EventKind::Sample { .. }
-                    // A fault reads; what reclaim writes meanwhile is reclaim.
-                    | EventKind::BlockIssue { write: true, .. }
-            )
+        match event.what {
+            // A fault reads; what reclaim within it writes is reclaim's.
+            EventKind::BlockIssue { write, .. } => {
+                write && self.reclaim.is_none() && self.fault.is_some()
+            }
+            EventKind::PageFault { .. }
+            | EventKind::SyscallEnter { .. }
+            | EventKind::SyscallExit { .. }
+            | EventKind::FutexEnter { .. }
+            | EventKind::FutexExit { .. }
+            | EventKind::Point { .. }
+            | EventKind::Call { .. }
+            | EventKind::Sample { .. } => self.fault.is_some(),
+            _ => false,
+        }
     }
 
     fn goes_on_page_by_page(&mut self, event: &Event) {

@@ -7,7 +7,7 @@ use punctual_bundle::lab::LabRequirement;
 use punctual_bundle::meta::ATTACHED_WORKLOAD;
 use punctual_bundle::summary::SeriesSummary;
 use punctual_core::cycle::SeriesKind;
-use punctual_core::{Metric, SeriesRequirement};
+use punctual_core::{Comparison, Metric, SeriesRequirement};
 
 /// The figure.
 #[derive(Clone, PartialEq, Debug)]
@@ -33,6 +33,14 @@ impl Figure {
             of.requirement.metric,
             Metric::Max | Metric::Mean | Metric::Percentile(_) | Metric::CorrectedPercentile(_)
         );
+        let is_bound =
+            matches!(of.requirement.comparison, Comparison::Less | Comparison::LessOrEqual);
+        if !is_bound {
+            return Err(format!(
+                "`{}` bounds the figure from above with < or <= alone",
+                text.trim()
+            ));
+        }
         if !is_upper {
             return Err(format!(
                 "`{}` is no figure of latencies that settings could make smaller: ask for a \
@@ -118,7 +126,17 @@ mod tests {
         ] {
             assert_eq!(text(written).as_deref(), Ok(kept));
         }
-        for wrong in ["", "p99.9 <", "skipped == 0", "min", "count > 3", "p101", "stddev"] {
+        for wrong in [
+            "",
+            "p99.9 <",
+            "skipped == 0",
+            "min",
+            "count > 3",
+            "p101",
+            "stddev",
+            "max > 3us",
+            "p99 == 3us",
+        ] {
             assert!(text(wrong).is_err(), "{wrong}");
         }
     }

@@ -133,9 +133,10 @@ impl Measured<'_> {
             _ => None,
         };
         command.current_dir(self.place);
-        let ran = command.stdin(Stdio::null()).output().map_err(failed)?;
+        let ran = command.stdin(Stdio::null()).output();
         let thread = if of_subject { subject::NAME } else { MEASURING };
         let recorded = recording.map_or(Ok(()), |one| one.end(thread, &self.place.join("bundle")));
+        let ran = ran.map_err(failed)?;
         match ran.status.code() {
             // 4: the machine took time from it, or a load; the samples are there.
             Some(0 | 4) => recorded,

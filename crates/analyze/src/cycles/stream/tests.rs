@@ -527,6 +527,43 @@ fn page_faults_and_reclaim_are_counted() {
 }
 
 #[test]
+fn what_a_page_fault_and_reclaim_wait_for_is_theirs_until_the_thread_writes() {
+    let write = EventKind::BlockIssue { device: 1, sector: 8, bytes: 4096, write: true };
+    let reclaims = EventKind::ReclaimBegin { order: 0 };
+    let end = EventKind::ReclaimEnd { reclaimed: 1 };
+    // For what it waits that does this in a page fault and then sleeps until the disk is done.
+    let waits_for = |does: &[EventKind]| {
+        let mut run = Run::without(Group::Syscall);
+        for (begin, due) in [(0, 1_000), (1_300, 2_000), (2_100, 3_000)] {
+            run.start(begin + 1, due).switch(begin + 2, (THREAD, 20), (IDLE, 120));
+            run.fire(due + 1, IDLE).wake(due + 2, IDLE).enqueue(due + 3, IDLE);
+            run.at(due + 4, IDLE, EventKind::HrtimerExpireExit { timer: TIMER });
+            run.switch(due + 8, (IDLE, 120), (THREAD, 20));
+            if due == 1_000 {
+                run.at(1_100, THREAD, EventKind::PageFault { address: 1, ip: 2, user: true });
+                for what in does {
+                    run.at(1_105, THREAD, *what);
+                }
+                run.switch_as(1_110, (THREAD, 20), TaskState::Blocked, (IDLE, 120));
+                run.at(1_200, IDLE, EventKind::IrqEntry { irq: 4 });
+                let done = EventKind::BlockComplete { device: 1, sector: 8, bytes: 4096, error: 0 };
+                run.at(1_201, IDLE, done).wake(1_202, IDLE).enqueue(1_203, IDLE);
+                run.at(1_204, IDLE, EventKind::IrqExit { irq: 4, handled: true });
+                run.switch(1_205, (IDLE, 120), (THREAD, 20));
+                run.at(1_206, THREAD, end);
+            }
+        }
+        let [cycle, ..] = run.cycles[..] else { panic!("no cycle") };
+        let parts = [MainPart::PageFault, MainPart::Reclaim, MainPart::Io];
+        parts.map(|part| us(cycle.split().of(part)) >= 90)
+    };
+    assert_eq!(waits_for(&[]), [true, false, false]);
+    assert_eq!(waits_for(&[write]), [false, false, true]);
+    assert_eq!(waits_for(&[reclaims, write]), [false, true, false]);
+    assert_eq!(waits_for(&[reclaims, write, end]), [true, false, false]);
+}
+
+#[test]
 fn without_system_calls_cycles_lie_between_sleeps() {
     let mut run = Run::without(Group::Syscall);
     for (begin, due) in [(0, 1_000), (1_100, 2_000), (2_100, 3_000)] {

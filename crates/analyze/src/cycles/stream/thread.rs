@@ -304,6 +304,11 @@ impl Thread {
         self.blocked
     }
 
+    /// It sleeps in a page fault or while it reclaims memory: what it reads or writes is for that.
+    pub fn needs_memory(&self) -> bool {
+        matches!(self.state, State::Asleep(MainPart::PageFault | MainPart::Reclaim))
+    }
+
     /// It could run, and shall do so on this CPU.
     pub fn becomes_ready(
         &mut self,
