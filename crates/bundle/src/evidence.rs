@@ -197,11 +197,11 @@ pub struct LoadProgress {
     pub processes: u64,
 }
 
-/// A program whose cycles were measured.
+/// A program whose cycles were measured, or CPUs whose entries into the kernel were.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ProgramEvidence {
     pub name: String,
-    /// The series of its threads, by their names within the phase.
+    /// The series of its threads or CPUs, by their names within the phase.
     pub series: Vec<String>,
     /// Whether it was to be measured for a certain time, or has ended by itself.
     pub has_end: bool,

@@ -28,6 +28,31 @@ pub enum Served {
     Nmi(u64),
 }
 
+/// What is measured of a CPU: the series that it has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EntrySeries {
+    /// A task of the CPU was interrupted.
+    Interruption,
+    /// An entry into the kernel.
+    Entry,
+}
+
+impl EntrySeries {
+    pub const ALL: [EntrySeries; 2] = [EntrySeries::Interruption, EntrySeries::Entry];
+
+    /// The last part of its series' name.
+    pub fn word(self) -> &'static str {
+        match self {
+            EntrySeries::Interruption => "interruption",
+            EntrySeries::Entry => "entry",
+        }
+    }
+
+    pub fn from_word(word: &str) -> Option<EntrySeries> {
+        EntrySeries::ALL.into_iter().find(|series| series.word() == word)
+    }
+}
+
 /// A vector of x86 that is none of a device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[allow(missing_docs)] // The names of the tracepoints irq_vectors:*.

@@ -52,5 +52,5 @@ pub use requirement::{Comparison, Metric, Requirement, Verdict};
 pub use sample::{Losses, Sample, Window};
 pub use sched::{Clock, Policy, Priority};
 pub use series::{SeriesData, SeriesShape};
-pub use series_requirement::SeriesRequirement;
+pub use series_requirement::{NamedSeries, SeriesRequirement, cpu_label};
 pub use units::{ClockNs, MonotonicNs, Nanos};

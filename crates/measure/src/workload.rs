@@ -158,6 +158,7 @@ pub fn prepare_workload(config: &MeasureConfig) -> Result<Prepared, PrepareError
         Workload::Program(_) => {
             Err(PrepareError::Needs("a program has its own threads".to_owned()))
         }
+        Workload::Entries(_) => Err(PrepareError::Needs("no thread measures entries".to_owned())),
     }
 }
 

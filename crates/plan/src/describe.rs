@@ -8,7 +8,7 @@ use crate::plan::{
 use crate::resolve::bytes;
 use crate::section::Section;
 use crate::to_experiment::{explain, load as load_spec, partition, record};
-use crate::words::Word;
+use crate::words::{Word, WorkloadKind};
 use punctual_core::{Fact, Nanos};
 
 /// Shown otherwise: as a title, or worked out.
@@ -86,6 +86,9 @@ fn measure(page: &mut Page, plan: &Plan, measure: &MeasurePlan) {
     }
     if let Some(deadline) = measure.deadline {
         page.fact(2, "deadline", deadline);
+    }
+    if kind == WorkloadKind::Entries {
+        return;
     }
     let mut rows = vec![["thread", "CPUs", "policy", "starts"].map(str::to_owned)];
     rows.extend(measure.threads.iter().map(|thread| {

@@ -1,6 +1,7 @@
 //! The kinds of workload and their parameters: one file a kind, each a table of keys from which
 //! reading, defaults, writing and `--plan` all follow.
 
+mod entries;
 mod heap;
 mod irq;
 mod mutex;
@@ -13,6 +14,7 @@ mod syscall;
 mod testpoint_cost;
 mod timer;
 
+pub use entries::{EntriesPlan, EntriesSpec};
 pub use heap::{HeapPlan, HeapSpec, Sizes};
 pub use irq::{IrqPlan, IrqSource, IrqSpec};
 pub use mutex::{LockKind, MutexPlan, MutexSpec, Sums};

@@ -2,6 +2,7 @@
 //! that can be before it runs.
 
 mod cpus;
+mod entries;
 mod explain;
 mod frames;
 mod loads;

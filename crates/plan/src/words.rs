@@ -190,6 +190,8 @@ pub enum WorkloadKind {
     TestpointCost,
     /// The cycles of a program.
     Program,
+    /// Entries into the kernel.
+    Entries,
 }
 
 impl Word for WorkloadKind {
@@ -205,6 +207,7 @@ impl Word for WorkloadKind {
         ("spin", WorkloadKind::Spin),
         ("testpoint-cost", WorkloadKind::TestpointCost),
         ("program", WorkloadKind::Program),
+        ("entries", WorkloadKind::Entries),
     ];
 }
 

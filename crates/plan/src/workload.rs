@@ -2,10 +2,10 @@
 
 use crate::form::Key;
 use crate::kinds::{
-    DefaultCpus, HeapPlan, HeapSpec, HistogramPlan, IrqPlan, IrqSpec, Kind, MutexPlan, MutexSpec,
-    NetioPlan, NetioSpec, ParameterProblems, ProgramPlan, ProgramSpec, SpinPlan, SpinSpec,
-    StoragePlan, StorageSpec, SwitchPlan, SwitchSpec, SyscallPlan, SyscallSpec, TestpointCostPlan,
-    TestpointCostSpec, TimerPlan, TimerSpec,
+    DefaultCpus, EntriesPlan, EntriesSpec, HeapPlan, HeapSpec, HistogramPlan, IrqPlan, IrqSpec,
+    Kind, MutexPlan, MutexSpec, NetioPlan, NetioSpec, ParameterProblems, ProgramPlan, ProgramSpec,
+    SpinPlan, SpinSpec, StoragePlan, StorageSpec, SwitchPlan, SwitchSpec, SyscallPlan, SyscallSpec,
+    TestpointCostPlan, TestpointCostSpec, TimerPlan, TimerSpec,
 };
 use crate::notes::Notes;
 use crate::section::Section;
@@ -142,6 +142,7 @@ kinds! {
     Spin(SpinSpec, SpinPlan)
     TestpointCost(TestpointCostSpec, TestpointCostPlan)
     Program(ProgramSpec, ProgramPlan)
+    Entries(EntriesSpec, EntriesPlan)
 }
 
 impl Workload {
@@ -153,6 +154,10 @@ impl Workload {
     /// The distance between two samples, where there is one.
     pub fn period(&self) -> Option<Nanos> {
         self.of_kind().period()
+    }
+    /// Whether threads of ours measure: a program has its own, and entries are those of CPUs.
+    pub fn has_threads(&self) -> bool {
+        !matches!(self, Workload::Program(_) | Workload::Entries(_))
     }
     /// Whether a real-time thread of this kind never sleeps by itself.
     pub fn spins(&self) -> bool {
@@ -210,6 +215,7 @@ impl WorkloadKind {
             WorkloadKind::Spin => "gaps in a loop that only reads the clock",
             WorkloadKind::TestpointCost => "the cost of a test point, by mechanism",
             WorkloadKind::Program => "the cycles of an unmodified program's threads",
+            WorkloadKind::Entries => "entries into the kernel on CPUs, and who caused them",
         }
     }
 }

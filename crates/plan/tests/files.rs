@@ -64,7 +64,7 @@ fn control_characters_do_not_reach_the_terminal() {
     2 | kind = "\u001b[31m\u202e"
       |        ^^^^^^^^^^^^^^^^^^
       |
-      = help: one of `timer`, `syscall`, `switch`, `irq`, `mutex`, `heap`, `storage`, `netio`, `spin`, `testpoint-cost`, `program`
+      = help: one of `timer`, `syscall`, `switch`, `irq`, `mutex`, `heap`, `storage`, `netio`, `spin`, `testpoint-cost`, `program`, `entries`
 
     error: `\n\u{7}` is not known in `[experiment]`
      --> evil\u{1b}[2J\n.toml:4:1
@@ -87,7 +87,7 @@ fn control_characters_do_not_reach_the_terminal() {
       |     ^
     "#);
     insta::assert_snapshot!(problems.lines(), @r"
-    evil\u{1b}[2J\n.toml:2:8: error: `kind`: `\u{1b}[31m\u{202e}` is not a kind of measure; one of `timer`, `syscall`, `switch`, `irq`, `mutex`, `heap`, `storage`, `netio`, `spin`, `testpoint-cost`, `program`
+    evil\u{1b}[2J\n.toml:2:8: error: `kind`: `\u{1b}[31m\u{202e}` is not a kind of measure; one of `timer`, `syscall`, `switch`, `irq`, `mutex`, `heap`, `storage`, `netio`, `spin`, `testpoint-cost`, `program`, `entries`
     evil\u{1b}[2J\n.toml:4:1: error: `\n\u{7}` is not known in `[experiment]`; known are name, cpus, refresh, memory_lock, dma_latency, seed, output, cpu_load, keep_samples, require_real_time, force, on_violation, forever, calibrate
     evil\u{1b}[2J\n.toml:5:8: error: `name`: `\u{200b}` cannot be a name: it holds a character that does not print
     evil\u{1b}[2J\n.toml:6:5: error: a string must stand in quotes

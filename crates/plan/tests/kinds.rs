@@ -72,6 +72,24 @@ fn what_cannot_be_is_refused_in_its_place() {
     insta::assert_snapshot!(of("program", ""), @r#"
     1:1: error: this measure has no program; write `command = "cyclictest -m -p95"`, `pid = 4711` or `comm = "linuxcnc"`
     "#);
+    insta::assert_snapshot!(of("program", "pid = 7; require = ['entries < 3']"), @r#"
+    4:12: error: a program has no series `entry`: that is of `entries`; write `count < 3`, or `response`
+    "#);
+    insta::assert_snapshot!(of("entries", "threads = 2; samples = 5; counters = ['cycles']; policy = 'fifo'; deadline = '1ms'"), @r#"
+    1:1: error: `policy` has no effect here: no thread measures; leave `policy` out
+    3:11: error: `threads` has no effect here: no thread measures; leave `threads` out
+    4:11: error: `samples` has no effect here: no thread measures; leave `samples` out
+    5:12: error: `counters` has no effect here: no thread measures; leave `counters` out
+    7:12: error: `deadline` belongs to SCHED_DEADLINE, and the policy is SCHED_FIFO; choose the policy `deadline`, or leave `deadline` out
+    "#);
+    insta::assert_snapshot!(of("entries", "cpus = '1'; require = ['cpu0/entries == 0', 'wakeup max < 1ms', 'overruns == 0', 'max < 1ms']"), @r#"
+    4:12: error: it is about CPU 0, which is not measured (CPU 1 is); write `interruption max < 50us`, `entries < 10` or `cpu3/entry p99 < 20us`
+    4:33: error: CPUs have no series `wakeup`: that is of a `program`; write `interruption max < 50us`, `entries < 10` or `cpu3/entry p99 < 20us`
+    4:53: error: entries into the kernel have no `overruns`; write `interruption max < 50us`, `entries < 10` or `cpu3/entry p99 < 20us`
+    "#);
+    insta::assert_snapshot!(of("spin", "require = ['interruption max < 1ms']"), @r#"
+    3:12: error: only a measure of `entries` has series of these names; write `max < 1ms`, which is about each series
+    "#);
     insta::assert_snapshot!(of("timer", "require = ['wakeup max < 1ms']; deadline = '1ms'"), @r#"
     3:12: error: only the threads of a `program` have series of these names; write `max < 1ms`, which is about each series
     4:12: error: `deadline` belongs to SCHED_DEADLINE, and the policy is SCHED_FIFO; choose the policy `deadline`, or leave `deadline` out
@@ -128,6 +146,11 @@ fn a_kind_says_which_series_there_are_and_where() {
     );
     assert_eq!(measure("spin", ""), "spin/cpu1@1 spin/cpu2@2 | spin/cpu1 spin/cpu2");
     assert_eq!(measure("mutex", "threads = 2"), "mutex/0@0 mutex/1@1 | mutex/0 mutex/1");
+    assert_eq!(
+        measure("entries", "cpus = '1-2'"),
+        "entries/cpu1@1 entries/cpu2@2 | entries/cpu1/interruption entries/cpu1/entry \
+         entries/cpu2/interruption entries/cpu2/entry"
+    );
     assert_eq!(measure("heap", "touch = false"), "heap@2 | heap/malloc heap/free");
     assert_eq!(
         measure("switch", "working_set = ['0', '64KiB']"),
@@ -223,6 +246,11 @@ fn settings(kind: &'static str) -> &'static [&'static str] {
             "require = ['servo/response p99.9 < 800us', 'wakeup max < 1ms', 'max < 1s']",
         ],
         "testpoint-cost" => &["mechanisms = ['lttng', 'clock']", "payload = 1"],
+        "entries" => &[
+            "cpus = '1-2'",
+            "threads = 'per-cpu'",
+            "require = ['interruption max < 50us', 'entries < 10', 'cpu1/entry p99 < 20us']",
+        ],
         _ => &["method = 'timerfd'", "period = '3ms'", "clock = 'realtime'"],
     }
 }

@@ -20,13 +20,6 @@ impl Watcher for Nobody {
     fn refresh(&mut self, _: &Snapshot) {}
 }
 
-impl<State> attached::Watcher<State> for Nobody {
-    fn watches(&self) -> bool {
-        false
-    }
-    fn refresh(&mut self, _: &State) {}
-}
-
 /// The watcher for standard error: a live view on a terminal, lines on a pipe, nothing with
 /// --quiet. Standard output is reserved for the results.
 pub fn watcher(quiet: bool) -> Box<dyn Watcher> {
@@ -38,10 +31,10 @@ pub fn watcher(quiet: bool) -> Box<dyn Watcher> {
 }
 
 /// The watcher of CPUs that are measured, where standard error is a terminal.
-pub fn cpu_watcher(quiet: bool) -> Box<dyn attached::Watcher<Disturbed>> {
+pub fn cpu_watcher(quiet: bool) -> Box<dyn Watcher> {
     match quiet || !has_terminal() {
         true => Box::new(Nobody),
-        false => Box::new(View::new()),
+        false => Box::new(OfCpus(View::new())),
     }
 }
 
@@ -61,6 +54,19 @@ struct OfProgram<W>(W);
 impl<W: attached::Watcher<Attached>> Watcher for OfProgram<W> {
     fn refresh(&mut self, snapshot: &Snapshot) {
         self.0.refresh(&Attached::of(snapshot));
+    }
+
+    fn end(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Shows of a run the CPUs that it attaches to.
+struct OfCpus<W>(W);
+
+impl<W: attached::Watcher<Disturbed>> Watcher for OfCpus<W> {
+    fn refresh(&mut self, snapshot: &Snapshot) {
+        self.0.refresh(&Disturbed::of(snapshot));
     }
 
     fn end(&mut self) {

@@ -241,6 +241,36 @@ fn requirements_decide_the_exit_code() {
     assert_eq!(exit("entries == 0", "not-met"), Some(3));
 }
 
+/// In an experiment it stands beside other measures, and ends with its phase.
+#[test]
+fn an_experiment_has_it_beside_a_timer() {
+    let Some((place, _alone)) = place() else { return };
+    let experiment = format!(
+        "[[phase]]\nname = 'a'\nduration = '1s'\n[[phase]]\nname = 'b'\nduration = '1s'\n\
+         [[measure]]\nkind = 'timer'\ncpus = '{OTHER}'\npolicy = 'other'\n\
+         [[measure]]\nkind = 'entries'\ncpus = '{TARGET}'\nrequire = ['entries < 100000000', \
+         'cpu{TARGET}/interruption max < 1h']\n"
+    );
+    place.write("experiment.toml", experiment.as_bytes());
+    let output = place.punctual(&["run", "-q", "experiment.toml", "-o", "bundle"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let summary = place.summary();
+    for phase in summary["phases"].as_array().unwrap() {
+        let names = |list: &str| -> Vec<String> {
+            let all = phase[list].as_array().unwrap().iter();
+            all.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+        };
+        let cpu = format!("entries/cpu{TARGET}");
+        assert_eq!(names("measures"), ["timer".to_owned(), cpu.clone()], "{phase:#}");
+        let series = names("series");
+        for part in ["interruption", "entry"] {
+            assert!(series.contains(&format!("{cpu}/{part}")), "{series:?}");
+        }
+        let figures = phase["measures"][1]["notes"]["figures"].as_array().unwrap();
+        assert!(figures.iter().any(|one| one["name"] == "away-share"), "{figures:#?}");
+    }
+}
+
 #[test]
 fn what_makes_no_sense_is_refused() {
     let Some((place, _alone)) = place() else { return };
@@ -254,4 +284,6 @@ fn what_makes_no_sense_is_refused() {
     assert!(refused(&["--cpus", "1", "--", "true"]).contains("cannot be used with"));
     assert!(refused(&["--cpus", "1", "--require", "cpu0/entries == 0"]).contains("CPU 0"));
     assert!(refused(&["--cpus", "1", "--require", "overrun max < 1us"]).contains("--require"));
+    assert!(refused(&["--cpus", "1", "--explain"]).contains("--trace sched"));
+    assert!(refused(&["--cpus", "1", "--calibrate"]).contains("measures no thread"));
 }

@@ -1,11 +1,41 @@
-//! The command `attach`: a program that is there, or that a command starts, as a plan of one
-//! measure which [`crate::run`] runs; and who disturbs CPUs.
+//! The command `attach`: a program that is there, or that a command starts, or who disturbs CPUs,
+//! each as a plan of one measure which [`crate::run`] runs.
+//!
+//! Nothing is asked of the machine: no memory is locked, no idle state is kept away, no CPU is
+//! reserved, and it is judged as what it is, not by whether it runs as a plan wants it.
 
-pub mod cpus;
+mod cpus;
 mod program;
 pub mod watcher;
 
+pub use cpus::{EntriesAsked, entries_plan, refuse_for_cpus};
 pub use program::{CyclesAsked, plan};
+
+use crate::exit::Failure;
+use crate::messages::Listener;
+use crate::request::{Asked, Loaded};
+use punctual_plan::Plan;
+use std::path::Path;
 
 /// The phase of a bundle of this kind.
 pub const PHASE: &str = "attached";
+
+/// Samples that go into the log of a series.
+const KEPT: u64 = 1 << 20;
+/// What is asked of the machine.
+const SETTINGS: &str =
+    "[experiment]\nmemory_lock = false\ndma_latency = \"leave\"\ncpu_load = false\n\n[[measure]]\n";
+
+/// A plan of one measure, with these keys.
+fn attached_plan(
+    name: String,
+    measure: &str,
+    messages: Listener,
+) -> Result<(Loaded, Plan), Failure> {
+    let text = format!("{SETTINGS}{measure}").into_bytes();
+    let (loaded, mut plan) = Asked::of_plain_text(Path::new(PHASE), text).resolve(messages)?;
+    plan.name = name;
+    plan.keep_samples = KEPT;
+    plan.phases.iter_mut().for_each(|phase| phase.name = PHASE.to_owned());
+    Ok((loaded, plan))
+}

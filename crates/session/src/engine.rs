@@ -2,9 +2,9 @@
 //! checkpoints, views, and what ends it. It knows time and ends; where samples come from, and what
 //! is kept of them, it does not know.
 //!
-//! Sources are a phase of a run (threads of workloads, loads, and programs, also those that are
-//! attached to), and the entries into the kernel on CPUs. Time comes from a clock that is passed
-//! in: with a scripted source and a simulated clock, every way to end takes microseconds.
+//! The source is a phase of a run: threads of workloads, loads, programs and CPUs, also those that
+//! are attached to. Time comes from a clock that is passed in: with a scripted source and a
+//! simulated clock, every way to end takes microseconds.
 
 #[cfg(test)]
 pub(crate) mod scripted;
@@ -17,8 +17,6 @@ use punctual_sys::clock;
 
 /// How often statistics are saved: what kill -9 can cost.
 pub const CHECKPOINT: Nanos = Nanos::from_millis(900);
-/// The distance of two live views of what was attached to.
-pub const REFRESH: Nanos = Nanos::from_millis(500);
 
 /// The time of an engine.
 pub trait EngineClock {
@@ -49,8 +47,6 @@ pub struct Schedule {
     pub refresh: Option<Nanos>,
     /// It is measured for so long, even where the source has ended before.
     pub at_least: Option<Nanos>,
-    /// It is measured no longer than this.
-    pub at_most: Option<Nanos>,
 }
 
 pub enum Begun {
@@ -122,8 +118,7 @@ impl Engine<'_> {
                 return Ok(round.outcome);
             }
             let is_long_enough = schedule.at_least.is_none_or(|span| elapsed >= span);
-            let is_over = schedule.at_most.is_some_and(|span| elapsed >= span);
-            if is_over || round.ended && is_long_enough {
+            if round.ended && is_long_enough {
                 return Ok(None);
             }
             if (self.end_requested)() {

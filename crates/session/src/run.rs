@@ -6,6 +6,7 @@ pub mod calibration;
 mod companion;
 mod counters;
 mod ending;
+mod entries;
 mod evidence;
 mod explaining;
 mod joining;
@@ -23,8 +24,9 @@ mod wall_clock;
 pub mod watcher;
 
 pub use ending::FinishedRun;
+pub use entries::rows::{CpuRow, TopEntry};
 pub use phase_run::{LoadCounts, PhaseRun, views};
-pub use program::AttachedProgram;
+pub use program::AttachedTo;
 pub use series::SeriesRun;
 
 use crate::cycles::Cycles;
@@ -42,6 +44,7 @@ use crate::unfinished::Unfinished;
 use crate::violation::ViolationHook;
 use calibration::{Recorders, Setup};
 use companion::Companion;
+use entries::EntriesRun;
 use explaining::Explaining;
 use metrics::{RunMetrics, SharedMetrics};
 use punctual_bundle::{BundleError, BundleWriter};
@@ -68,8 +71,8 @@ pub struct RunContext {
     pub metrics: Option<MetricsFile>,
     /// What it continues, and what it is held against.
     pub further: Further,
-    /// The program that is attached to; the plan is then of [`crate::attach::plan`].
-    pub attached: Option<AttachedProgram>,
+    /// What is attached to; the plan is then of [`crate::attach`].
+    pub attached: Option<AttachedTo>,
     /// In what this build differs from a release.
     pub differs: Option<&'static str>,
     /// Who hears what cannot be a finding any more.
@@ -104,7 +107,7 @@ pub fn run(
         None if context.attached.is_some() => None,
         None => partition::Held::join(plan, context.messages)?,
     };
-    // A program that is attached to is of no experiment file.
+    // What is attached to is of no experiment file.
     let file = context.attached.is_none().then_some(loaded);
     write_request(&mut writer, plan, file).map_err(Failure::failed)?;
     let gap = context.further.continuation.as_ref().map(|of| of.gap);
@@ -176,8 +179,9 @@ fn write_request(
 /// Measures what recording costs, where the plan asks for that; the bundle has the result, or why
 /// there is none.
 fn calibrate(run: &mut Run, watcher: &mut dyn Watcher) -> Result<(), BundleError> {
-    let wanted = match run.attached {
+    let wanted = match &run.attached {
         None => run.plan.calibration(),
+        Some(attached) if attached.program.is_none() => Fact::NotAsked,
         Some(_) if run.plan.calibrate == Some(true) => Fact::Known(()),
         Some(_) => Fact::Unavailable(calibration::NOT_ASKED_OF_A_PROGRAM.to_owned()),
     };
@@ -321,20 +325,19 @@ fn open_files(plan: &Plan) -> Result<(), Failure> {
 /// before anything starts.
 fn rehearse(plan: &Plan) -> Result<(), Failure> {
     for phase in plan.phases.iter().skip(1) {
-        let of_threads = phase.measures.iter().filter(|measure| !is_program(measure));
+        let of_threads = phase.measures.iter().filter(|measure| measure.workload.has_threads());
         let orders = of_threads.map(|measure| mapping::order(measure, 0, plan, &Arc::default()));
         // All at once, as in the phase: some resources are exclusive.
         let asked: Result<Vec<_>, _> = orders.map(|order| measure::ask(&order)).collect();
         asked.map_err(|why| Failure::refused(format!("phase {}: {why}", phase.name)))?;
+        let is_program = |one: &MeasurePlan| matches!(one.workload, Workload::Program(_));
         if phase.measures.iter().any(is_program) {
             Cycles::rehearse()?;
         }
+        let is_entries = |one: &&MeasurePlan| matches!(one.workload, Workload::Entries(_));
+        phase.measures.iter().filter(is_entries).try_for_each(EntriesRun::rehearse)?;
     }
     Ok(())
-}
-
-fn is_program(measure: &MeasurePlan) -> bool {
-    matches!(measure.workload, Workload::Program(_))
 }
 
 fn guard_for(plan: &Plan) -> Result<Option<Guarded>, Failure> {

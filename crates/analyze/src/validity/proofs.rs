@@ -6,7 +6,7 @@ use punctual_bundle::evidence::{
     Evidence, IsolationEvidence, LoadEvidence, OtherMeasurement, ProgramEvidence, ReadBack,
     ThreadEvidence,
 };
-use punctual_bundle::meta::ATTACHED_WORKLOAD;
+use punctual_bundle::meta::{ATTACHED_WORKLOAD, ENTRIES_WORKLOAD};
 use punctual_bundle::ran_on::KernelEvidence;
 use punctual_bundle::summary::{Proof, ProofOutcome, ProofWord};
 use punctual_bundle::{Manifest, Outcome};
@@ -139,6 +139,9 @@ fn of_part(manifest: &Manifest, phase: &PhaseView, evidence: &Fact<Evidence>) ->
         let insists =
             required(view) || evidence.is_some_and(|evidence| evidence.real_time_required);
         let (scheduling, affinity) = match program_of(evidence, &view.meta.name) {
+            Some(_) if view.meta.workload == ENTRIES_WORKLOAD => {
+                (holds("no thread measures"), holds("no thread measures"))
+            }
             Some(_) => (own(&view.meta.scheduling), own(&format!("CPU {}", view.meta.cpus))),
             None => (scheduling(view, thread, insists), affinity(thread)),
         };
@@ -319,7 +322,7 @@ fn program_of<'a>(evidence: Option<&'a Evidence>, series: &str) -> Option<&'a Pr
     evidence?.programs.iter().find(|program| program.series.iter().any(|name| name == series))
 }
 
-/// A thread of a program that was measured.
+/// A thread of a program that was measured, or a CPU.
 fn program_samples(program: &ProgramEvidence, count: u64) -> Judgement {
     let ran = program.ran.readable();
     match (&program.ended, program.reached_end) {

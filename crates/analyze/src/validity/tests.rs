@@ -5,7 +5,7 @@ use punctual_bundle::evidence::{
     ClockEvidence, Deviation, Evidence, IsolationEvidence, LoadEvidence, LoadProgress,
     MemoryEvidence, OtherMeasurement, ProgramEvidence, ReadBack, ThreadEvidence,
 };
-use punctual_bundle::meta::REQUESTED_SCHEDULING;
+use punctual_bundle::meta::{ENTRIES_WORKLOAD, REQUESTED_SCHEDULING};
 use punctual_bundle::state::State;
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{KernelEvidence, Outcome, RanOn, SeriesMeta};
@@ -394,6 +394,13 @@ fn a_program_is_measured_to_its_end_or_decides_nothing() {
     worse.meta.requirements = vec!["max < 1us".into()];
     assert_eq!(worse.words().0, NotMet, "what was seen stays");
     assert_eq!(of(|program| program.reached_end = false).words(), open);
+    // Of CPUs no thread is asked anything.
+    let mut entries = of(|_| {});
+    entries.meta.workload = ENTRIES_WORKLOAD.into();
+    assert_eq!(entries.words(), (Met, Some(Met), ValidityWord::Valid));
+    let mut cut = of(|entries| entries.reached_end = false);
+    cut.meta.workload = ENTRIES_WORKLOAD.into();
+    assert_eq!(cut.words(), open);
     // One of which nothing was seen: there is a series of another.
     let nothing = of(|program| program.series.clear());
     assert_eq!(nothing.words().1, Some(Invalid));

@@ -95,7 +95,9 @@ section! {
         /// Of a measure of the kind `program` a requirement is about the response times of each
         /// thread. `wakeup`, `response`, `execution` or `period` before it names another series,
         /// *THREAD*`/response` that of one thread: `"servo/response p99.9 < 800us"`. If no such
-        /// thread is seen, it is undecided.
+        /// thread is seen, it is undecided. Of the kind `entries` it is about the interruptions of
+        /// each CPU; `entry` names the other series, `cpu3/` one CPU: `"cpu3/entry p99 < 20us"`,
+        /// `"entries < 10"`.
         list require: SeriesRequirement,
             text("REQUIREMENT", values::series_requirement),
             ["none"] => plan;
@@ -131,8 +133,8 @@ section! {
             cpus: CpuSet;
             /// How the threads were put on them.
             placement: Placement;
-            /// The measuring threads, at least one: each has the series of
-            /// [`Workload::series_of`] its name.
+            /// The measuring threads, at least one, or the CPUs of `entries`: each has the series
+            /// of [`Workload::series_of`] its name.
             threads: Vec<ThreadPlan>;
             /// When each thread ends.
             length: Length;

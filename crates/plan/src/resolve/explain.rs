@@ -22,7 +22,8 @@ impl ExplainPlan {
 
 fn kinds_of(phases: &[PhasePlan]) -> impl Iterator<Item = WorkloadKind> {
     let measures = phases.iter().flat_map(|phase| &phase.measures);
-    measures.map(|measure| measure.workload.kind())
+    // Its entries are explained by what they are.
+    measures.map(|measure| measure.workload.kind()).filter(|kind| *kind != WorkloadKind::Entries)
 }
 
 fn usual_events(kinds: impl IntoIterator<Item = WorkloadKind>) -> ExplainResolved {

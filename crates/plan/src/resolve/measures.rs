@@ -84,6 +84,7 @@ impl<'a> Resolver<'a> {
         self.check_one_length(spec);
         self.check_workload(spec, &workload, policy, count);
         self.check_program(spec, &workload, &cpus, zones);
+        self.check_entries(spec, &workload, &cpus);
         spec.to_plan(MeasureResolved {
             systress: self.systress(index, spec, count, phases),
             name,

@@ -6,7 +6,7 @@ use crate::experiment::MeasureSpec;
 use crate::plan::Workload;
 use crate::problem::ProblemKind;
 use crate::text::{Span, each};
-use punctual_core::CpuSet;
+use punctual_core::{CpuSet, NamedSeries};
 
 impl Resolver<'_> {
     /// What a measure of a program cannot have, and others not without one.
@@ -18,7 +18,9 @@ impl Resolver<'_> {
         zones: &Zones,
     ) {
         let Workload::Program(program) = workload else {
-            self.check_no_thread_is_named(spec);
+            if !matches!(workload, Workload::Entries(_)) {
+                self.check_no_series_is_named(spec);
+            }
             return;
         };
         if let Some(command) = &program.command {
@@ -44,18 +46,32 @@ impl Resolver<'_> {
                 self.without_effect(key, span, because);
             }
         }
+        for at in each(&spec.require) {
+            if let Some(NamedSeries::Entry(series)) = at.value.kind {
+                let message =
+                    format!("a program has no series `{}`: that is of `entries`", series.word());
+                let help = format!("write `{}`, or `response`", at.value.requirement);
+                self.error(ProblemKind::Combination, at.span, message, &help);
+            }
+        }
     }
 
-    fn without_effect(&mut self, key: &str, span: Span, because: &str) {
+    pub(super) fn without_effect(&mut self, key: &str, span: Span, because: &str) {
         let message = format!("`{key}` has no effect here: {because}");
         self.error(ProblemKind::Combination, span, message, &format!("leave `{key}` out"));
     }
 
-    /// Only a program's threads are named by what they are called when they run.
-    fn check_no_thread_is_named(&mut self, spec: &MeasureSpec) {
+    /// Only a program's threads are named by what they are called when they run, and only CPUs have
+    /// entries.
+    fn check_no_series_is_named(&mut self, spec: &MeasureSpec) {
         for at in each(&spec.require) {
             if at.value.kind.is_some() {
-                let message = "only the threads of a `program` have series of these names";
+                let message = match at.value.kind {
+                    Some(NamedSeries::Entry(_)) => {
+                        "only a measure of `entries` has series of these names"
+                    }
+                    _ => "only the threads of a `program` have series of these names",
+                };
                 let help = format!("write `{}`, which is about each series", at.value.requirement);
                 self.error(ProblemKind::Combination, at.span, message, &help);
             }

@@ -1,7 +1,6 @@
 //! `punctual attach`: the cycles of a program's threads, without its help, or who disturbs a CPU.
 
 mod backends;
-mod cpus;
 
 use super::answer;
 use super::beside::Beside;
@@ -14,7 +13,7 @@ use punctual_core::cycle::CycleKind;
 use punctual_core::{CpuSet, Nanos, SeriesRequirement};
 use punctual_record::Backend;
 use punctual_report::{format, terminal};
-use punctual_session::attach::{CyclesAsked, plan};
+use punctual_session::attach::{CyclesAsked, EntriesAsked, entries_plan, plan, refuse_for_cpus};
 use punctual_session::continuing::Continuation;
 use punctual_session::cycles::target::Target;
 use punctual_session::cycles::thread::Thread;
@@ -22,9 +21,7 @@ use punctual_session::end::Further;
 use punctual_session::messages::shown;
 use punctual_session::metrics::MetricsFile;
 use punctual_session::options::RunOptions;
-use punctual_session::run::{
-    self as session, AttachedProgram, FinishedRun, RunContext, calibration,
-};
+use punctual_session::run::{self as session, AttachedTo, FinishedRun, RunContext, calibration};
 use punctual_session::{command, request};
 use std::path::{Path, PathBuf};
 
@@ -63,8 +60,7 @@ pub struct Args {
     thread: Vec<String>,
     /// Show who disturbs these CPUs, instead of a program
     #[arg(long, value_name = "LIST", conflicts_with_all = ["pids", "comm", "thread", "command",
-          "cycle", "deadline", "stop_above", "explain", "calibrate", "no_calibration", "metrics",
-          "on_violation", "forever", "trace", "continued"])]
+          "cycle", "deadline"])]
     cpus: Option<CpuSet>,
     /// What releases a cycle: absolute, relative, timerfd, posix-timer, deadline, event
     /// [default: inferred for each thread]
@@ -79,7 +75,7 @@ pub struct Args {
     /// A requirement on every thread: SERIES METRIC < BOUND, where SERIES is wakeup, response
     /// (default), execution or period; `response p99.9 < 800us`, `overruns == 0` (releases that
     /// passed while the cycle before still ran), `skipped == 0` (releases without a cycle). On one
-    /// thread: `servo/response max < 800us`. With --cpus SERIES is interruption (default) or entry;
+    /// thread: `servo/response max < 800us`. With --cpus SERIES is interruption (default) or entry:
     /// `interruption max < 50us`, `entries < 10`, `cpu3/entries == 0`
     #[arg(long, value_name = "REQUIREMENT")]
     require: Vec<String>,
@@ -124,33 +120,27 @@ pub fn run(args: Args) -> Ending {
     let directory =
         args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-attach-{stamp}")));
     args.beside.check()?;
-    if let Some(cpus) = &args.cpus {
-        let request = cpus::Request {
-            cpus,
-            duration: args.duration,
-            requirements: &args.require,
-            json: args.json,
-            details: args.details,
-            quiet: args.quiet,
-            beside: &args.beside,
-            backend: args.backend,
-        };
-        return cpus::run(&request, &directory);
-    }
-    let mut target = Target::find(&args.pids, &args.comm, &args.thread, &args.command)?;
-    target.run_as(command::user(args.user.as_deref())?);
     let requirements =
         args.require.iter().map(|text| requirement(text)).collect::<Result<_, _>>()?;
-    let asked = CyclesAsked {
-        kind: args.cycle,
-        deadline: args.deadline,
-        duration: args.duration,
-        requirements,
-    };
-    let messages = output::messages(args.quiet);
-    let (loaded, plan) = plan(&target, asked, messages)?;
+    let (messages, online) = (output::messages(args.quiet), request::online_cpus()?);
     let options = RunOptions { output: Some(directory), ..args.engine.options() };
-    let mut plan = options.apply(plan, &request::online_cpus()?)?;
+    let duration = args.duration;
+    let (program, (loaded, plan)) = match args.cpus {
+        Some(cpus) => {
+            refuse_for_cpus(&options)?;
+            let asked = EntriesAsked { cpus, duration, requirements };
+            (None, entries_plan(asked, &online, messages)?)
+        }
+        None => {
+            let mut target = Target::find(&args.pids, &args.comm, &args.thread, &args.command)?;
+            target.run_as(command::user(args.user.as_deref())?);
+            let (kind, deadline) = (args.cycle, args.deadline);
+            let asked = CyclesAsked { kind, deadline, duration, requirements };
+            let planned = plan(&target, asked, messages)?;
+            (Some(target), planned)
+        }
+    };
+    let mut plan = options.apply(plan, &online)?;
     let prepare = |bundle: &Path| Continuation::of(bundle, &mut plan, None);
     let continuation = args.continued.as_deref().map(prepare).transpose()?.flatten();
     continuation.as_ref().map(Continuation::begin).transpose()?;
@@ -159,11 +149,14 @@ pub fn run(args: Args) -> Ending {
         output::say(&format!("{}\n", calibration::MEASURING));
     }
     let is_command = !args.command.is_empty();
-    let mut watcher = live::attached_watcher(args.quiet, is_command);
+    let mut watcher = match program.is_some() {
+        true => live::attached_watcher(args.quiet, is_command),
+        false => live::cpu_watcher(args.quiet),
+    };
     let context = RunContext {
         metrics: args.engine.metrics.map(MetricsFile::new),
         further: Further { continuation, baseline: args.beside.baseline() },
-        attached: Some(AttachedProgram { target, backend: args.backend }),
+        attached: Some(AttachedTo { program, backend: args.backend }),
         differs: None,
         messages,
     };
@@ -275,11 +268,14 @@ impl Output {
         let own = || session::views(&finished.phases);
         let views = of_all.map_or_else(own, punctual_analyze::views);
         self.print(&terminal::show(&finished.summary, &views, &show_options()))?;
-        let cycles = finished.attached().map(|program| &program.cycles);
-        let described: Vec<String> =
-            cycles.iter().flat_map(|of| of.threads()).filter_map(Thread::describe).collect();
+        let Some(cycles) = finished.attached().map(|program| &program.cycles) else {
+            let entries = finished.phases.iter().flat_map(|phase| &phase.entries);
+            let costs = entries.filter_map(|of| of.cost());
+            return self.print(&costs.map(|cost| format!("\n{cost}\n")).collect::<String>());
+        };
+        let described: Vec<String> = cycles.threads().filter_map(Thread::describe).collect();
         let lines = described.iter().flat_map(|text| text.lines()).map(format::plain);
-        let lines = lines.chain(cycles.and_then(|of| of.cost()));
+        let lines = lines.chain(cycles.cost());
         let lines = lines.map(|line| format!("  {line}\n"));
         self.print(&format!("\ncycles\n{}", lines.collect::<String>()))
     }

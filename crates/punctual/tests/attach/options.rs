@@ -52,5 +52,5 @@ fn it_goes_on_in_its_bundle_with_lines_and_a_recording() {
     };
     let again = ["attach", "--continue", "bundle", "--forever"];
     refused(&[&again[..], &["--", "sh"]].concat(), "its run ended: completed");
-    refused(&["attach", "--cpus", "0", "--forever"], "cannot be used with");
+    refused(&["attach", "--cpus", "0", "--explain"], "--trace sched");
 }

@@ -1,25 +1,18 @@
 //! What is asked of a program that is attached to, as a plan: one phase with one measure, of the
 //! kind `program`.
-//!
-//! Nothing is asked of the machine: no memory is locked, no idle state is kept away, no CPU is
-//! reserved, and it is judged as what it is, not by whether it runs as a plan wants it.
 
-use super::PHASE;
+use super::attached_plan;
 use crate::cycles::target::Target;
 use crate::exit::Failure;
 use crate::messages::Listener;
-use crate::request::{Asked, Loaded};
+use crate::request::Loaded;
 use punctual_core::cycle::CycleKind;
 use punctual_core::{CpuSet, Nanos, SeriesRequirement};
 use punctual_plan::kinds::ProgramPlan;
 use punctual_plan::{Length, Plan, Workload};
-use std::path::Path;
 
-/// Samples that go into the log of a series.
-const KEPT: u64 = 1 << 20;
-/// Any process: which one it is says [`crate::run::AttachedProgram`].
-const EXPERIMENT: &str = "[experiment]\nmemory_lock = false\ndma_latency = \"leave\"\ncpu_load = \
-                          false\n\n[[measure]]\nkind = \"program\"\npid = 1\n";
+/// Any process: which one it is says [`crate::run::AttachedTo`].
+const MEASURE: &str = "kind = \"program\"\npid = 1\n";
 
 /// What is asked of its cycles.
 pub struct CyclesAsked {
@@ -38,27 +31,22 @@ pub fn plan(
     asked: CyclesAsked,
     messages: Listener,
 ) -> Result<(Loaded, Plan), Failure> {
-    let experiment = Asked::of_plain_text(Path::new(PHASE), EXPERIMENT.as_bytes().to_vec());
-    let (loaded, mut plan) = experiment.resolve(messages)?;
-    plan.name = target.name();
+    let (loaded, mut plan) = attached_plan(target.name(), MEASURE, messages)?;
     plan.controller_cpus = CpuSet::new();
-    plan.keep_samples = KEPT;
-    for phase in &mut plan.phases {
-        phase.name = PHASE.to_owned();
-        for measure in &mut phase.measures {
-            measure.cpus = CpuSet::new();
-            measure.workload =
-                Workload::Program(ProgramPlan { cycle: asked.kind, ..ProgramPlan::default() });
-            measure.deadline = asked.deadline;
-            measure.length = asked.duration.map_or(Length::UntilInterrupted, Length::Duration);
-            measure.require.clone_from(&asked.requirements);
-        }
+    for measure in plan.phases.iter_mut().flat_map(|phase| &mut phase.measures) {
+        measure.cpus = CpuSet::new();
+        measure.workload =
+            Workload::Program(ProgramPlan { cycle: asked.kind, ..ProgramPlan::default() });
+        measure.deadline = asked.deadline;
+        measure.length = asked.duration.map_or(Length::UntilInterrupted, Length::Duration);
+        measure.require.clone_from(&asked.requirements);
     }
     Ok((loaded, plan))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::PHASE;
     use super::*;
     use crate::continuing::Continuation;
     use crate::messages::Silent;

@@ -1,15 +1,13 @@
 //! Who watches while a program or CPUs are attached to, and what they see.
 
 use crate::cycles::rows::{ThreadRow, TopCulprit};
+use crate::run::CpuRow;
 use crate::run::watcher::Snapshot;
 use punctual_core::{CpuSet, Nanos};
 use punctual_sys::clock;
 
 /// A watcher: of an attached program, which is [`Attached`], or of CPUs, which are [`Disturbed`].
 pub trait Watcher<State> {
-    fn watches(&self) -> bool {
-        true
-    }
     fn refresh(&mut self, state: &State);
     /// Nothing is measured any more.
     fn end(&mut self) {}
@@ -57,20 +55,15 @@ pub struct Disturbed {
     pub cpus: Vec<CpuRow>,
 }
 
-pub struct CpuRow {
-    pub cpu: usize,
-    pub entries: u64,
-    /// The same a second, since the refresh before.
-    pub a_second: f64,
-    pub longest: Option<Nanos>,
-    /// The share of the time that its tasks were interrupted.
-    pub interrupted: f64,
-    /// The entries that took the most time.
-    pub top: Option<TopEntry>,
-}
-
-/// Entries of one kind and originator.
-pub struct TopEntry {
-    pub what: String,
-    pub originator: String,
+impl Disturbed {
+    /// Of a run that attaches to CPUs.
+    pub fn of(snapshot: &Snapshot<'_>) -> Disturbed {
+        let entries = || snapshot.phase.entries.iter();
+        Disturbed {
+            chosen: entries().fold(CpuSet::new(), |all, of| all.union(of.cpus())),
+            elapsed: snapshot.elapsed,
+            planned: snapshot.planned,
+            cpus: entries().flat_map(|of| of.rows().to_vec()).collect(),
+        }
+    }
 }

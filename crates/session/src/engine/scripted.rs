@@ -55,6 +55,8 @@ pub struct Scripted<'a> {
     pub script: Vec<(usize, Happens)>,
     pub schedule: Schedule,
     pub writer: &'a BundleWriter,
+    /// After so many rounds nothing more comes.
+    pub ends: Option<usize>,
     /// It fails before anything is measured.
     pub refused: bool,
     pub phase: PhaseMeta,
@@ -78,9 +80,9 @@ impl<'a> Scripted<'a> {
                 tick: TICK,
                 refresh: Some(Nanos::from_millis(500)),
                 at_least: None,
-                at_most: Some(Nanos::from_secs(2)),
             },
             writer,
+            ends: Some(20),
             refused: false,
             phase: PhaseMeta::new("scripted", jiff::Timestamp::UNIX_EPOCH),
             series: None,
@@ -121,7 +123,8 @@ impl Source for Scripted<'_> {
     fn round(&mut self) -> Result<Round, String> {
         self.rounds += 1;
         (0..SAMPLES).for_each(|_| self.push(Nanos::MICRO));
-        let mut round = Round::default();
+        let ended = self.ends.is_some_and(|last| self.rounds >= last);
+        let mut round = Round { ended, ..Round::default() };
         for (number, what) in self.script.clone() {
             match what {
                 _ if number != self.rounds => {}

@@ -258,7 +258,7 @@ fn a_source_that_ended_is_measured_for_as_long_as_it_was_asked() {
         let ends: Vec<_> = (3..=20).map(|round| (round, Happens::Ends)).collect();
         let became = run(directory, ends, None, |source| {
             source.schedule.at_least = Some(Nanos::SECOND);
-            source.schedule.at_most = None;
+            source.ends = None;
         });
         assert_eq!((became.outcome, became.rounds), (Ok(None), 10));
     });

@@ -16,6 +16,7 @@ use punctual_bundle::Evidence;
 use punctual_bundle::evidence::{
     ClockEvidence, IsolationEvidence, MemoryEvidence, ProgramEvidence,
 };
+use punctual_bundle::meta::ENTRIES_WORKLOAD;
 use punctual_core::{Clock, CpuSet, Fact, MonotonicNs, Nanos};
 use punctual_host::files::{Files, Root};
 use punctual_measure::load::Event;
@@ -88,10 +89,12 @@ impl Collecting {
         programs: &CpuSet,
     ) {
         self.begin = clock::monotonic();
-        let cpus =
-            series.iter().fold(programs.clone(), |all, series| all.union(&series.kept.meta.cpus));
+        // Whose entries are measured is watched, and nothing is asked of how it runs.
+        let of_threads = |one: &&SeriesRun| one.kept.meta.workload != ENTRIES_WORKLOAD;
+        let series = || series.iter().filter(of_threads);
+        let cpus = series().fold(programs.clone(), |all, series| all.union(&series.kept.meta.cpus));
         let cycles = (!programs.is_empty()).then_some(Clock::Monotonic);
-        let clocks = series.iter().map(|series| series.kept.meta.clock).chain(cycles);
+        let clocks = series().map(|series| series.kept.meta.clock).chain(cycles);
         let coarsest = clocks.map(clock::resolution).max();
         self.clock.resolution = coarsest.map_or(Fact::NotAsked, Fact::Known);
         self.clock.source = files.read_trimmed(CLOCK_SOURCE).into();
@@ -104,11 +107,8 @@ impl Collecting {
                 missing_after: Vec::new(),
             }),
         };
-        self.throttling = Throttling::begin(
-            files,
-            &cpus,
-            series.iter().filter_map(|series| series.kept.meta.tid),
-        );
+        self.throttling =
+            Throttling::begin(files, &cpus, series().filter_map(|series| series.kept.meta.tid));
         self.others = Announcement::of(cpus);
         self.others.poll(files);
         self.loads.iter_mut().for_each(|load| load.poll(files, self.begin));

@@ -122,10 +122,7 @@ pub fn meta(measure: &MeasurePlan, series: &SeriesConfig, prepared: &PreparedThr
             details.insert("offset".to_owned(), thread.start_offset.to_string());
         }
     }
-    if !measure.equivalence.is_empty() {
-        let margins: Vec<String> = measure.equivalence.iter().map(ToString::to_string).collect();
-        details.insert(EQUIVALENCE.to_owned(), margins.join(", "));
-    }
+    details.extend(equivalence(measure));
     match &measure.workload {
         Workload::Timer(timer) => {
             details.insert("method".to_owned(), timer.method.word().to_owned());
@@ -148,6 +145,12 @@ pub fn meta(measure: &MeasurePlan, series: &SeriesConfig, prepared: &PreparedThr
         requirements: measure.require.iter().map(|of| of.requirement.to_string()).collect(),
         details,
     }
+}
+
+/// By how much its series may differ from another run's, as their details have it.
+pub fn equivalence(measure: &MeasurePlan) -> Option<(String, String)> {
+    let margins: Vec<String> = measure.equivalence.iter().map(ToString::to_string).collect();
+    (!margins.is_empty()).then(|| (EQUIVALENCE.to_owned(), margins.join(", ")))
 }
 
 /// What a bundle says of a measure before it has ended.

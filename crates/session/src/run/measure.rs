@@ -63,8 +63,8 @@ pub fn ask(order: &MeasureConfig) -> Result<Prepared, String> {
 }
 
 impl MeasureRun {
-    /// One without threads of its own: those of a program.
-    pub fn of_program(place: usize) -> MeasureRun {
+    /// One without threads of its own: a program's are its own, and entries have none.
+    pub fn without_threads(place: usize) -> MeasureRun {
         MeasureRun { series: place..place, threads: Vec::new(), state: State::Ended }
     }
 

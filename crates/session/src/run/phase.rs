@@ -1,5 +1,6 @@
 //! One phase: threads prepared, loads started, measured to the end, loads ended.
 
+mod entries;
 mod measuring;
 mod programs;
 
@@ -7,6 +8,7 @@ use measuring::Measuring;
 
 use super::companion::Companion;
 use super::counters;
+use super::entries::{self as cpu_entries, EntriesRun};
 use super::evidence::{self, Collecting};
 use super::mapping;
 use super::measure::{MeasureRun, PartitionPlacement};
@@ -22,7 +24,7 @@ use crate::engine::{Begun, Engine, Schedule, SystemClock};
 use punctual_bundle::lines;
 use punctual_bundle::load::CpuLoad;
 use punctual_bundle::meta::{DETAIL_KEPT, LoadMeta, NEWEST};
-use punctual_bundle::{Outcome, PhaseMeta};
+use punctual_bundle::{Outcome, PhaseMeta, SeriesMeta};
 use punctual_core::{Clock, CpuSet, Fact, MonotonicNs, Nanos};
 use punctual_host::cpu_time::CpuTimes;
 use punctual_host::files::Root;
@@ -70,10 +72,11 @@ pub fn run_all(
     let plan = run.plan;
     for (index, phase) in plan.phases.iter().enumerate() {
         let mut current = PhaseRun {
-            meta: begin(phase, run.attached.is_some()),
+            meta: begin(phase, run.attached_program().is_some()),
             measures: Vec::new(),
             series: Vec::new(),
             programs: Vec::new(),
+            entries: Vec::new(),
         };
         let interrupts = run.interrupts.clone();
         let engine = Engine { clock: &SystemClock, end_requested: &|| interrupts.end_requested() };
@@ -92,8 +95,8 @@ pub fn run_all(
     Ok((done, Outcome::Completed))
 }
 
-fn begin(phase: &PhasePlan, is_attached: bool) -> PhaseMeta {
-    let measures: &[MeasurePlan] = if is_attached { &[] } else { &phase.measures };
+fn begin(phase: &PhasePlan, is_program: bool) -> PhaseMeta {
+    let measures: &[MeasurePlan] = if is_program { &[] } else { &phase.measures };
     let loads = phase.loads.iter().map(|load| LoadMeta {
         name: load.name.clone(),
         argv: load.argv.clone(),
@@ -205,6 +208,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             (!rings.is_empty()).then(|| Reliever::start(rings, &self.run.plan.controller_cpus));
         self.companions(|companion| companion.begin_phase(current));
         current.programs.iter_mut().for_each(ProgramRun::release);
+        current.entries.iter_mut().for_each(EntriesRun::begin);
         let is_on_wall = |one: &SeriesRun| one.kept.meta.clock != Clock::Monotonic;
         self.wall = current.series.iter().any(is_on_wall).then(WallClock::new);
         Ok(Begun::Measuring(self.schedule(current)))
@@ -222,7 +226,11 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             if let Workload::Program(program) = &measure.workload {
                 let run = self.prepare_program(measure, program, current.programs.len());
                 current.programs.push(run.map_err(PhaseError::Missing)?);
-                current.measures.push(MeasureRun::of_program(first));
+                current.measures.push(MeasureRun::without_threads(first));
+                continue;
+            }
+            if let Workload::Entries(_) = &measure.workload {
+                self.prepare_entries(measure, current)?;
                 continue;
             }
             let order = mapping::order(measure, first, plan, &self.stop);
@@ -240,33 +248,44 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             }
             for ordered in &order.series {
                 let Some(thread) = threads.get(ordered.thread) else { continue };
-                let mut meta = mapping::meta(measure, ordered, thread);
-                if plan.forever {
-                    meta.details.insert(DETAIL_KEPT.into(), NEWEST.into());
-                }
-                let writer = self.run.writer.series(
-                    self.index,
-                    current.series.len(),
-                    &meta,
-                    if plan.forever { u64::MAX } else { plan.keep_samples },
-                );
-                let writer = writer.map_err(|why| why.to_string())?;
-                let mut series = SeriesRun::new(ordered.shape, meta, writer);
-                if plan.forever {
-                    let limit = lines::log_limit(self.series_planned());
-                    series.kept.keep_lines(limit).map_err(|why| why.to_string())?;
-                }
-                for companion in &mut self.run.companions {
-                    companion.prepare_series(&measure.workload, &mut series)?;
-                }
-                // From here on the bundle shows the series, with nothing in it.
-                series.checkpoint();
-                current.series.push(series);
+                self.add_series(current, measure, mapping::meta(measure, ordered, thread))?;
             }
             prepared.keep(waiting);
             current.measures.push(prepared);
         }
         self.next_series = current.series.len();
+        Ok(())
+    }
+
+    /// The next series of the phase, of this measure: from here on the bundle shows it, with
+    /// nothing in it.
+    fn add_series(
+        &mut self,
+        current: &mut PhaseRun,
+        measure: &MeasurePlan,
+        mut meta: SeriesMeta,
+    ) -> Result<(), String> {
+        let plan = self.run.plan;
+        if plan.forever {
+            meta.details.insert(DETAIL_KEPT.into(), NEWEST.into());
+        }
+        let writer = self.run.writer.series(
+            self.index,
+            current.series.len(),
+            &meta,
+            if plan.forever { u64::MAX } else { plan.keep_samples },
+        );
+        let writer = writer.map_err(|why| why.to_string())?;
+        let mut series = SeriesRun::new(mapping::shape(measure), meta, writer);
+        if plan.forever {
+            let limit = lines::log_limit(self.series_planned());
+            series.kept.keep_lines(limit).map_err(|why| why.to_string())?;
+        }
+        for companion in &mut self.run.companions {
+            companion.prepare_series(&measure.workload, &mut series)?;
+        }
+        series.checkpoint();
+        current.series.push(series);
         Ok(())
     }
 
@@ -363,13 +382,16 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
 
     fn schedule(&self, current: &PhaseRun) -> Schedule {
         let refresh = self.run.plan.refresh;
-        let most = if current.programs.is_empty() { TICK } else { cycles::TICK };
+        let ticks = [
+            (!current.programs.is_empty()).then_some(cycles::TICK),
+            (!current.entries.is_empty()).then_some(cpu_entries::TICK),
+        ];
+        let most = ticks.into_iter().flatten().fold(TICK, Nanos::min);
         Schedule {
             began: MonotonicNs(current.meta.started_monotonic),
             tick: most.min(refresh),
             refresh: self.watcher.watches().then_some(refresh),
             at_least: self.phase.duration,
-            at_most: None,
         }
     }
 
@@ -394,7 +416,11 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         Some(self.stopped_above(series, latency, seq))
     }
 
-    fn refresh(&mut self, current: &PhaseRun, elapsed: Nanos) {
+    fn refresh(&mut self, current: &mut PhaseRun, elapsed: Nanos) {
+        if self.run.attached.is_some() {
+            let PhaseRun { entries, series, .. } = current;
+            entries.iter_mut().for_each(|of| of.look(series));
+        }
         if self.run.plan.cpu_load
             && let Some((_, last)) = &mut self.times
         {

@@ -1,5 +1,6 @@
 //! A phase as it is measured: its measures, its series, its loads.
 
+use super::entries::EntriesRun;
 use super::measure::MeasureRun;
 use super::program::ProgramRun;
 use super::series::SeriesRun;
@@ -16,6 +17,8 @@ pub struct PhaseRun {
     pub series: Vec<SeriesRun>,
     /// The programs among the measures, which have their series.
     pub programs: Vec<ProgramRun>,
+    /// The CPUs among the measures, whose series stand among those of threads.
+    pub entries: Vec<EntriesRun>,
 }
 
 impl PhaseRun {

@@ -3,7 +3,7 @@
 //! The guard of the loads starts it as it starts a load, so that it ends with punctual, whatever
 //! happens. It is stopped until everything else of the phase is ready.
 //!
-//! One that is attached to ([`AttachedProgram`]) is not judged by whether it lasts as long as
+//! One that is attached to ([`AttachedTo`]) is not judged by whether it lasts as long as
 //! planned: its duration bounds it, and a command is started with our terminal and ends with its
 //! own exit code.
 
@@ -35,10 +35,12 @@ const END_TIMEOUT: Nanos = Nanos::from_secs(2);
 /// How often a process is looked at that was started, or is to end.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// A program that is attached to. It is there already, or started by its command with the terminal
-/// of this process; it ends by itself, or is ended with the measurement if it was started.
-pub struct AttachedProgram {
-    pub target: Target,
+/// What is attached to.
+pub struct AttachedTo {
+    /// A program, which is there already, or started by its command with the terminal of this
+    /// process; it ends by itself, or is ended with the measurement if it was started. `None`: the
+    /// CPUs of the plan.
+    pub program: Option<Target>,
     /// By what it is watched.
     pub backend: Backend,
 }
@@ -49,7 +51,8 @@ pub struct ProgramContext<'a> {
     pub seed: u64,
     pub partition: Option<&'a partition::Held>,
     /// What is attached to, instead of what the plan names.
-    pub attached: Option<&'a AttachedProgram>,
+    pub attached: Option<&'a Target>,
+    pub backend: Backend,
 }
 
 /// A program of a phase.
@@ -102,7 +105,7 @@ impl ProgramRun {
         let is_attached = context.attached.is_some();
         let text = |why: Failure| named(&measure.name, is_attached, &why.render(false));
         let source = match (context.attached, &program.command) {
-            (Some(attached), _) => Source::Target(attached.target.clone(), None),
+            (Some(target), _) => Source::Target(target.clone(), None),
             (None, Some(command)) => {
                 let joins = context.partition.and_then(|held| held.entrance(&measure.cpus));
                 let spec = mapping::program(measure, program, command, joins, context.seed);
@@ -121,7 +124,7 @@ impl ProgramRun {
         }
         let options = CycleOptions {
             phase: context.phase.to_owned(),
-            backend: context.attached.map_or(Backend::Auto, |attached| attached.backend),
+            backend: context.backend,
             thread: program.thread.clone(),
             kind: program.cycle,
             deadline: measure.deadline,

@@ -3,7 +3,8 @@
 use super::companion::Companion;
 use super::metrics::SharedMetrics;
 use super::partition;
-use super::program::AttachedProgram;
+use super::program::AttachedTo;
+use crate::cycles::target::Target;
 use crate::interrupts::Interrupts;
 use punctual_bundle::BundleWriter;
 use punctual_core::{Finding, Severity};
@@ -20,7 +21,7 @@ pub struct Run<'a> {
     /// What could not be written.
     pub unwritten: Vec<String>,
     /// What is attached to, instead of what the plan names.
-    pub attached: Option<AttachedProgram>,
+    pub attached: Option<AttachedTo>,
     /// The loads' guard, where the plan has loads.
     pub guard: Option<Guarded>,
     /// The partition, where the plan asks for one.
@@ -36,6 +37,11 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// The program that is attached to.
+    pub fn attached_program(&self) -> Option<&Target> {
+        self.attached.as_ref()?.program.as_ref()
+    }
+
     /// Keeps the controller thread off the measured CPUs if there are others; a plan without CPUs
     /// for it leaves it where it is.
     pub fn bind_controller(&mut self) {

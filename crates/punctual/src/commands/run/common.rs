@@ -63,8 +63,8 @@ pub struct EngineArgs {
     /// textfile collector (FILE ends in .prom there); not with a remote target
     #[arg(long, value_name = "FILE")]
     pub metrics: Option<PathBuf>,
-    /// End if a latency (of a program: a response time) exceeds this; a command that still runs is
-    /// sent SIGTERM (overrides stop_above of the file)
+    /// End if a latency (of a program: a response time; of a CPU: an interruption) exceeds this; a
+    /// command that still runs is sent SIGTERM (overrides stop_above of the file)
     #[arg(long, value_name = "DURATION")]
     stop_above: Option<Nanos>,
     /// Run CMD with sh(1), once, when a requirement is violated; the measurement continues.

@@ -3,7 +3,8 @@
 use super::draw::progress_bar;
 use super::line::{Line, Paper, Style, lines_of};
 use punctual_report::format::{clipped, count, micros, plain};
-use punctual_session::attach::watcher::{CpuRow, Disturbed};
+use punctual_session::attach::watcher::Disturbed;
+use punctual_session::run::CpuRow;
 
 const CPU: usize = 8;
 const COUNT: usize = 12;
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
     use punctual_core::Nanos;
     use punctual_report::format::width_of;
-    use punctual_session::attach::watcher::TopEntry;
+    use punctual_session::run::TopEntry;
 
     fn state(cpus: usize) -> Disturbed {
         let cpu = |cpu| CpuRow {

@@ -2,6 +2,7 @@
 
 use super::{Controller, PhaseError};
 use crate::engine::{Begun, Ended, Round, Source};
+use crate::run::entries::EntriesRun;
 use crate::run::evidence::Collecting;
 use crate::run::measure::MeasureRun;
 use crate::run::phase_run::PhaseRun;
@@ -33,12 +34,14 @@ impl Source for Measuring<'_, '_, '_, '_> {
             controller.wall = None; // said once a phase
         }
         let ended = current.measures.iter().all(MeasureRun::is_finished)
-            && current.programs.iter().all(ProgramRun::is_finished);
+            && current.programs.iter().all(ProgramRun::is_finished)
+            && current.entries.iter().all(EntriesRun::is_finished);
         current.series.iter_mut().for_each(SeriesRun::drain);
         let above = controller.drain_programs(current);
+        let interrupted = controller.drain_entries(current);
         controller.companions(|companion| companion.tick(current));
         let above = above.map(|(series, latency)| controller.stopped_above(series, latency, None));
-        let outcome = match above.or_else(|| controller.tripped(current)) {
+        let outcome = match above.or(interrupted).or_else(|| controller.tripped(current)) {
             None => controller.load_events(&mut current.programs)?,
             above => above,
         };
@@ -63,6 +66,7 @@ impl Source for Measuring<'_, '_, '_, '_> {
         controller.evidence.before_stop(&controller.files, &current.measures);
         let stopped = controller.stop_threads(current);
         controller.stop_programs(current);
+        controller.stop_entries(current);
         if let Ok(Some(Outcome::StoppedAbove { series, latency, limit, .. })) = &ended {
             let limit = Nanos(limit.unwrap_or_default());
             controller
@@ -71,7 +75,8 @@ impl Source for Measuring<'_, '_, '_, '_> {
         controller.companions(|companion| companion.end_phase(current));
         // A load that failed until now failed within the phase.
         let last = controller.load_events(&mut current.programs);
-        let programs = current.programs.iter().map(ProgramRun::evidence).collect();
+        let programs = current.programs.iter().map(ProgramRun::evidence);
+        let programs = programs.chain(current.entries.iter().map(EntriesRun::evidence)).collect();
         let next = Collecting::new(controller.run.plan, controller.phase);
         let collected = std::mem::replace(&mut controller.evidence, next);
         let partition = controller.run.partition.as_ref();

@@ -1,5 +1,6 @@
 //! The programs of a phase: prepared, started, drained and ended with it.
 
+use super::super::entries::EntriesRun;
 use super::super::phase_run::PhaseRun;
 use super::super::program::{POLL_INTERVAL, ProgramContext, ProgramRun};
 use super::{Controller, LOAD_START, PhaseError};
@@ -10,6 +11,7 @@ use punctual_core::Nanos;
 use punctual_host::environment::Environment;
 use punctual_plan::kinds::ProgramPlan;
 use punctual_plan::{MeasurePlan, Workload};
+use punctual_record::Backend;
 use punctual_sys::clock;
 
 impl Controller<'_, '_, '_> {
@@ -26,7 +28,8 @@ impl Controller<'_, '_, '_> {
             phase: &self.phase.name,
             seed: self.run.plan.seed_or_default(),
             partition: self.run.partition.as_ref(),
-            attached: self.run.attached.as_ref(),
+            attached: self.run.attached_program(),
+            backend: self.run.attached.as_ref().map_or(Backend::Auto, |of| of.backend),
         };
         ProgramRun::prepare(
             measure,
@@ -53,7 +56,7 @@ impl Controller<'_, '_, '_> {
             self.load_events(&mut current.programs)?;
         }
         let watched = current.programs.iter_mut().try_for_each(ProgramRun::watch);
-        watched.map_err(|why| match self.run.attached {
+        watched.map_err(|why| match self.run.attached_program() {
             // Without it there is nothing to keep.
             Some(_) => PhaseError::Missing(why),
             None => PhaseError::Failed(why),
@@ -100,13 +103,14 @@ impl Controller<'_, '_, '_> {
         }
     }
 
-    /// Those that the bundle shows as measures before a thread of a program is known: of what is
-    /// attached to, the threads are all that there is.
+    /// Those that the bundle shows as measures before a thread of a program is known: of a program
+    /// that is attached to, the threads are all that there is.
     pub(super) fn planned_measures(&self) -> &[MeasurePlan] {
-        if self.run.attached.is_some() { &[] } else { &self.phase.measures }
+        if self.run.attached_program().is_some() { &[] } else { &self.phase.measures }
     }
 
-    /// The measures of the bundle: instead of a program its threads, where it has any.
+    /// The measures of the bundle: instead of a program its threads, where it has any, and instead
+    /// of entries their CPUs.
     pub(super) fn list_measures(&self, current: &mut PhaseRun) {
         let own = std::mem::take(&mut current.meta.measures);
         if self.planned_measures().is_empty() {
@@ -114,17 +118,20 @@ impl Controller<'_, '_, '_> {
                 current.programs.iter().flat_map(ProgramRun::measures).collect();
             return;
         }
-        let mut programs = current.programs.iter();
+        let (mut programs, mut entries) = (current.programs.iter(), current.entries.iter());
         for (planned, meta) in self.phase.measures.iter().zip(own) {
-            let program = match &planned.workload {
-                Workload::Program(_) => programs.next(),
-                _ => None,
+            let parts: Vec<MeasureMeta> = match &planned.workload {
+                Workload::Program(_) => {
+                    programs.next().into_iter().flat_map(ProgramRun::measures).collect()
+                }
+                Workload::Entries(_) => {
+                    entries.next().into_iter().flat_map(EntriesRun::measures).collect()
+                }
+                _ => Vec::new(),
             };
-            let threads: Vec<MeasureMeta> =
-                program.into_iter().flat_map(ProgramRun::measures).collect();
-            match threads.is_empty() {
+            match parts.is_empty() {
                 true => current.meta.measures.push(meta),
-                false => current.meta.measures.extend(threads),
+                false => current.meta.measures.extend(parts),
             }
         }
     }

@@ -1,7 +1,6 @@
 //! What removes each kind of entry: its advice, and the rules of `punctual check` that the system
 //! does not meet.
 
-use crate::attach::PHASE;
 use punctual_analyze::entries::EntryRow;
 use punctual_core::entry::EntryKind;
 use punctual_core::{CpuSet, Finding, Nanos, Severity};
@@ -19,7 +18,11 @@ struct Seen<'a> {
 }
 
 /// A finding for each kind that came, the one that took the longest first.
-pub fn findings(rows: &BTreeMap<usize, Vec<EntryRow>>, context: &Context<'_>) -> Vec<Finding> {
+pub fn findings(
+    subject: &str,
+    rows: &BTreeMap<usize, Vec<EntryRow>>,
+    context: &Context<'_>,
+) -> Vec<Finding> {
     let mut kinds: BTreeMap<EntryKind, Seen<'_>> = BTreeMap::new();
     for (cpu, row) in rows.iter().flat_map(|(cpu, rows)| rows.iter().map(move |row| (*cpu, row))) {
         let seen = kinds.entry(row.kind).or_default();
@@ -34,10 +37,15 @@ pub fn findings(rows: &BTreeMap<usize, Vec<EntryRow>>, context: &Context<'_>) ->
     }
     let mut all: Vec<(EntryKind, Seen<'_>)> = kinds.into_iter().collect();
     all.sort_by_key(|(_, seen)| std::cmp::Reverse(seen.total));
-    all.iter().filter_map(|(kind, seen)| finding(*kind, seen, context)).collect()
+    all.iter().filter_map(|(kind, seen)| finding(subject, *kind, seen, context)).collect()
 }
 
-fn finding(kind: EntryKind, seen: &Seen<'_>, context: &Context<'_>) -> Option<Finding> {
+fn finding(
+    subject: &str,
+    kind: EntryKind,
+    seen: &Seen<'_>,
+    context: &Context<'_>,
+) -> Option<Finding> {
     let longest = seen.longest?;
     let cpus: CpuSet = seen.cpus.iter().copied().collect();
     let entries = match seen.entries {
@@ -49,7 +57,7 @@ fn finding(kind: EntryKind, seen: &Seen<'_>, context: &Context<'_>) -> Option<Fi
     let message = format!("{words}: {entries} on CPU {cpus}, {total} in all, the longest {worst}");
     let evidence = format!("longest: {}, by {}", longest.what, longest.originator);
     let id = format!("entries-{}", kind.id());
-    let finding = Finding::new(&id, Severity::Advice, PHASE, message).evidence(evidence);
+    let finding = Finding::new(&id, Severity::Advice, subject, message).evidence(evidence);
     Some(finding.remedy(remedy(kind, context)))
 }
 

@@ -83,7 +83,7 @@ impl Offline {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use punctual_core::cycle::TaskName;
     use punctual_core::entry::Served;
@@ -96,7 +96,8 @@ mod tests {
         MonotonicNs(ms * 1_000_000)
     }
 
-    fn entry(cpu: u16, begin: i64, end: i64) -> Entry {
+    /// Of a task that kept the CPU from another, in ms.
+    pub fn entry(cpu: u16, begin: i64, end: i64) -> Entry {
         let (begin, end) = (at(begin), at(end));
         let name = TaskName(*b"cpuhp/1\0\0\0\0\0\0\0\0\0");
         Entry {

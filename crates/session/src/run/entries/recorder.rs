@@ -182,16 +182,17 @@ impl Entries {
     }
 }
 
-/// `refused`: why there are no programs in the kernel, where they were tried.
+/// `refused`: why there are no programs in the kernel, where they were tried. Whoever measures says
+/// what it is about.
 fn without_bpf(refused: Option<&StartError>) -> Finding {
     const LOST: &str = "the kernel stacks of originators and the cost are not known, and each \
                         event costs more";
     let Some(refused) = refused else {
         let message = format!("entries are measured through tracefs, as requested: {LOST}");
-        return Finding::new("entries-without-bpf", Severity::Note, "attach", message);
+        return Finding::new("entries-without-bpf", Severity::Note, "", message);
     };
     let message = format!("entries are measured through tracefs, without BPF ({refused}): {LOST}");
-    Finding::new("entries-without-bpf", Severity::Warning, "attach", message).remedy(
+    Finding::new("entries-without-bpf", Severity::Warning, "", message).remedy(
         "run as root, or with CAP_BPF and CAP_PERFMON, on a kernel with CONFIG_DEBUG_INFO_BTF=y",
     )
 }

@@ -1,0 +1,89 @@
+//! `entries`: who disturbs CPUs, as `punctual attach --cpus` measures it.
+
+use super::{DefaultCpus, Kind, ParameterProblems};
+use crate::form::Key;
+use crate::notes::Notes;
+use crate::table::Table;
+use crate::words::Placement;
+use punctual_core::entry::EntrySeries;
+use punctual_core::{CpuSet, Metric, NamedSeries, Policy, SeriesRequirement, cpu_label};
+
+/// Every entry into the kernel on the CPUs. Each CPU has the series *NAME*`/cpu`*N*`/interruption`
+/// and `/entry`. It has no keys of its own.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct EntriesPlan;
+
+/// The same as the file sets it.
+#[derive(Clone, Debug, Default)]
+pub struct EntriesSpec;
+
+impl Kind for EntriesPlan {
+    fn parts(&self) -> Vec<String> {
+        EntrySeries::ALL.map(|series| series.word().to_owned()).to_vec()
+    }
+    /// A CPU each, which no thread of ours runs on.
+    fn placement(&self) -> Placement {
+        Placement::PerCpu
+    }
+    fn cpus(&self) -> DefaultCpus {
+        DefaultCpus::All
+    }
+    fn policy(&self) -> Policy {
+        Policy::Other
+    }
+}
+
+impl EntriesSpec {
+    pub(crate) fn keys() -> Vec<Key> {
+        Vec::new()
+    }
+    pub(crate) fn read(_: &mut Notes, _: &mut Table) -> EntriesSpec {
+        EntriesSpec
+    }
+    pub(crate) fn resolved(&self) -> EntriesPlan {
+        EntriesPlan
+    }
+    pub(crate) fn beside_defaults(&self) -> EntriesSpec {
+        EntriesSpec
+    }
+    pub(crate) fn entries(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+    pub(crate) fn check(&self, _: &EntriesPlan, problems: &mut ParameterProblems) {
+        if problems.policy != Policy::Other {
+            let message = "`policy` has no effect here: no thread measures";
+            problems.wrong::<()>(&None, message, "leave `policy` out");
+        }
+    }
+}
+
+impl EntriesPlan {
+    pub(crate) fn spec(&self) -> EntriesSpec {
+        EntriesSpec
+    }
+    /// Why no series of these CPUs can meet or violate a requirement.
+    pub fn refuses(of: &SeriesRequirement, cpus: &CpuSet) -> Option<String> {
+        if let Some(NamedSeries::Cycle(kind)) = of.kind {
+            return Some(format!("CPUs have no series `{}`: that is of a `program`", kind.word()));
+        }
+        if let Some(name) = &of.thread {
+            let number = name.strip_prefix("cpu").and_then(|number| number.parse().ok());
+            match number.filter(|number| cpu_label(*number) == *name) {
+                None => return Some(format!("`{name}` is no CPU: they are called `cpu3`")),
+                Some(cpu) if !cpus.contains(cpu) => {
+                    let why =
+                        format!("it is about CPU {cpu}, which is not measured (CPU {cpus} is)");
+                    return Some(why);
+                }
+                Some(_) => {}
+            }
+        }
+        let metric = of.requirement.metric;
+        matches!(metric, Metric::Faults | Metric::Switches | Metric::Overruns)
+            .then(|| format!("entries into the kernel have no `{metric}`"))
+    }
+    /// Every parameter by its key: there is none.
+    pub fn facts(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+}

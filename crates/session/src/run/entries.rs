@@ -1,0 +1,457 @@
+//! CPUs of a phase whose entries into the kernel are measured: from the first entry to the last. No
+//! thread of ours runs there; their series stand among those of the phase.
+
+mod advice;
+mod checked;
+mod cpu;
+mod offline;
+mod recorder;
+pub mod rows;
+
+use super::mapping;
+use super::series::SeriesRun;
+use crate::exit::Failure;
+use crate::request;
+use checked::Reading;
+use cpu::{Cpu, Known};
+use offline::Offline;
+use punctual_analyze::entries::{EntryNames, EntryRow, EntryTable};
+use punctual_bundle::SeriesMeta;
+use punctual_bundle::evidence::ProgramEvidence;
+use punctual_bundle::meta::MeasureMeta;
+use punctual_core::entry::OwnCount;
+use punctual_core::{CpuSet, Fact, Finding, MonotonicNs, Nanos, Severity};
+use punctual_host::check::Context;
+use punctual_host::cpu_time::CpuTimes;
+use punctual_host::environment::Environment;
+use punctual_host::files::Root;
+use punctual_plan::{Length, MeasurePlan};
+use punctual_record::{Backend, kernel_symbols, syscall_names};
+use punctual_report::format;
+use punctual_sys::{attributes, clock};
+use recorder::Entries;
+use rows::CpuRow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How often records are drained: a CPU's buffer holds 30,000 entries.
+pub const TICK: Nanos = Nanos::from_millis(50);
+/// How often names are looked for.
+const NAMES: Nanos = Nanos::from_millis(1_900);
+/// The run time of the programs is counted for so long.
+const COUNTED: Nanos = Nanos::SECOND;
+
+/// What entries are measured in.
+pub struct EntriesContext<'a> {
+    pub phase: &'a str,
+    /// Whether the CPUs are attached to, and are not of an experiment.
+    pub is_attached: bool,
+    /// By what entries are recorded: [`Backend::Auto`], or one of [`Backend::Btf`] and
+    /// [`Backend::Tracefs`] alone.
+    pub backend: Backend,
+    /// Where the controller will run; empty: where it runs now.
+    pub controller: &'a CpuSet,
+    /// The place of its first series in the phase.
+    pub first: usize,
+}
+
+/// The CPUs of a measure.
+pub struct EntriesRun {
+    measure: String,
+    /// What its findings are about.
+    subject: String,
+    is_attached: bool,
+    chosen: CpuSet,
+    cpus: BTreeMap<usize, Cpu>,
+    /// Until its phase has ended.
+    recorder: Option<Entries>,
+    offline: Offline,
+    length: Option<Nanos>,
+    stop_above: Option<Nanos>,
+    begin: Option<Begin>,
+    end: Option<End>,
+    /// How long it was measured, once all is saved.
+    took: Option<Nanos>,
+    cost: Option<String>,
+    view: View,
+}
+
+/// The state of the system when measuring began.
+struct Begin {
+    at: MonotonicNs,
+    reading: Reading,
+    times: Option<CpuTimes>,
+}
+
+/// What was counted when it ended: the recorder may go on.
+struct End {
+    took: Nanos,
+    reading: Reading,
+    times: Option<CpuTimes>,
+    lost: BTreeMap<usize, u64>,
+    unseen: u64,
+    own: Vec<OwnCount>,
+}
+
+/// What a live view shows, and what it was made with.
+#[derive(Default)]
+struct View {
+    rows: Vec<CpuRow>,
+    shown: Option<MonotonicNs>,
+    /// Names of what is shown, and when they were looked for.
+    names: EntryNames,
+    named: Option<MonotonicNs>,
+    /// Addresses that were looked for, whether they have a name or not.
+    tried: BTreeSet<u64>,
+}
+
+/// An interruption above the limit.
+pub struct Above {
+    /// Its series, without the phase.
+    pub series: String,
+    pub latency: Nanos,
+    pub seq: u64,
+}
+
+impl EntriesRun {
+    /// Puts the programs into the kernel. Also what its reader must know.
+    pub fn prepare(
+        measure: &MeasurePlan,
+        context: &EntriesContext<'_>,
+    ) -> Result<(EntriesRun, Vec<Finding>), String> {
+        let text = |why: String| match context.is_attached {
+            true => why,
+            false => format!("{}: {why}", measure.name),
+        };
+        let chosen = measure.cpus.clone();
+        let mut recorder = start(&chosen, context.backend).map_err(|of| text(of.render(false)))?;
+        let subject = match context.is_attached {
+            true => context.phase.to_owned(),
+            false => format!("{}/{}", context.phase, measure.name),
+        };
+        let mut findings = measures_itself(&chosen, context.controller);
+        findings.append(recorder.findings());
+        findings.iter_mut().for_each(|finding| finding.subject.clone_from(&subject));
+        let cpus = measure.threads.iter().enumerate().filter_map(|(place, thread)| {
+            let number = thread.cpus.first()?;
+            Some((number, Cpu::new(number, thread.name.clone(), context.first + 2 * place)))
+        });
+        let run = EntriesRun {
+            measure: measure.name.clone(),
+            subject,
+            is_attached: context.is_attached,
+            cpus: cpus.collect(),
+            chosen,
+            recorder: Some(recorder),
+            offline: Offline::default(),
+            length: match measure.length {
+                Length::Duration(span) => Some(span),
+                Length::Samples(_) | Length::UntilInterrupted => None,
+            },
+            stop_above: measure.stop_above,
+            begin: None,
+            end: None,
+            took: None,
+            cost: None,
+            view: View::default(),
+        };
+        Ok((run, findings))
+    }
+
+    /// Whether it can be measured in a later phase.
+    pub fn rehearse(measure: &MeasurePlan) -> Result<(), Failure> {
+        start(&measure.cpus, Backend::Auto).map(drop)
+    }
+
+    /// Its series, in their order in the phase.
+    pub fn series(&self, measure: &MeasurePlan) -> Vec<SeriesMeta> {
+        // In the order of the plan, which is that of the numbers.
+        self.cpus.values().flat_map(|cpu| cpu.series(measure)).collect()
+    }
+
+    /// Measures from now on: what came while everything was made ready is none of the measurement.
+    pub fn begin(&mut self) {
+        let Some(recorder) = &mut self.recorder else { return };
+        recorder.drain(&mut |_| ());
+        let reading = Reading::take(recorder, self.chosen.iter());
+        let times = CpuTimes::read(&Root::system()).ok();
+        self.begin = Some(Begin { at: clock::monotonic(), reading, times });
+    }
+
+    /// Whether its time is over.
+    pub fn is_finished(&self) -> bool {
+        let began = self.begin.as_ref().map(|begin| begin.at);
+        let over = |length: Nanos| began.is_some_and(|at| clock::monotonic() - at >= length);
+        self.length.is_some_and(over)
+    }
+
+    /// Takes entries in; an interruption above the limit.
+    pub fn drain(&mut self, series: &mut [SeriesRun]) -> Option<Above> {
+        let began = self.begin.as_ref()?.at;
+        if self.end.is_some() {
+            return None;
+        }
+        let above = self.take(began, series);
+        let elapsed = clock::monotonic() - began;
+        if self.cost.is_none() && elapsed >= COUNTED {
+            self.count_cost(elapsed);
+        }
+        if self.is_finished() {
+            self.stop(series);
+        }
+        above
+    }
+
+    fn take(&mut self, began: MonotonicNs, series: &mut [SeriesRun]) -> Option<Above> {
+        if let Ok(online) = request::online_cpus() {
+            self.offline.look(&self.chosen, &online, clock::monotonic());
+        }
+        let EntriesRun { cpus, offline, recorder, stop_above, .. } = self;
+        let mut above = None;
+        recorder.as_mut()?.drain(&mut |entry| {
+            if let Some(cpu) = cpus.get_mut(&usize::from(entry.cpu))
+                && entry.end >= began
+                && offline.is_entry(&entry)
+                && let Some(sample) = cpu.push(&entry, series)
+                && stop_above.is_some_and(|limit| sample.latency() > limit)
+            {
+                let name = cpu.interruptions_of(series);
+                above.get_or_insert_with(|| Above {
+                    series: name,
+                    latency: sample.latency(),
+                    seq: sample.seq,
+                });
+            }
+        });
+        above
+    }
+
+    /// Measures no more.
+    fn stop(&mut self, series: &mut [SeriesRun]) {
+        let Some(began) = self.begin.as_ref().map(|begin| begin.at) else { return };
+        if self.end.is_some() {
+            return;
+        }
+        let took = clock::monotonic() - began;
+        let Some(recorder) = &mut self.recorder else { return };
+        let reading = Reading::take(recorder, self.chosen.iter());
+        self.take(began, series);
+        if self.cost.is_none() {
+            self.count_cost(took);
+        }
+        let Some(recorder) = &self.recorder else { return };
+        self.end = Some(End {
+            took,
+            reading,
+            times: CpuTimes::read(&Root::system()).ok(),
+            lost: self.chosen.iter().map(|cpu| (cpu, recorder.lost(cpu))).collect(),
+            unseen: recorder.unseen(&self.chosen),
+            own: recorder.own(),
+        });
+    }
+
+    /// Measures no more, and saves everything for good: names, sums, findings.
+    pub fn finish(
+        &mut self,
+        environment: Option<Environment>,
+        series: &mut [SeriesRun],
+    ) -> Vec<Finding> {
+        self.stop(series);
+        let (Some(recorder), Some(begin), Some(end)) =
+            (self.recorder.take(), self.begin.take(), self.end.take())
+        else {
+            self.cpus.values_mut().for_each(|cpu| cpu.finish(0, series));
+            return Vec::new();
+        };
+        self.took = Some(end.took);
+        let mut findings = Vec::new();
+        let names = self.names(&recorder, &end.reading, &mut findings);
+        let calls = syscall_names();
+        let load = begin.times.as_ref().zip(end.times.as_ref());
+        let load = load.and_then(|(first, last)| mapping::cpu_load(first, last));
+        let mut rows: BTreeMap<usize, Vec<EntryRow>> = BTreeMap::new();
+        for (number, cpu) in &mut self.cpus {
+            let lost = end.lost.get(number).copied().unwrap_or(0);
+            cpu.finish(lost, series);
+            let steal = load.as_ref().and_then(|of| Some(of.cpus.get(&(*number as u32))?.steal));
+            let known = Known {
+                names: &names,
+                own: &end.own,
+                calls: &calls,
+                took: end.took - self.offline.time(*number),
+                steal,
+            };
+            let validations = end.reading.since(&begin.reading, *number, &recorder, end.unseen);
+            rows.insert(*number, cpu.describe(&known, validations, series));
+            let more = (lost, cpu.table.left_out, end.reading.own_lost(*number));
+            findings.extend(not_seen(&self.subject, *number, more));
+        }
+        findings.extend(recorder.not_seen(&self.subject));
+        findings.extend(self.offline.findings(&self.subject, TICK));
+        if let Some(environment) = environment {
+            let root = Root::system();
+            let context = Context::of(&root, environment, Some(self.chosen.clone()));
+            findings.extend(advice::findings(&self.subject, &rows, &context));
+        }
+        findings
+    }
+
+    /// The names of all addresses, interrupts and stacks that rows have.
+    fn names(&self, recorder: &Entries, last: &Reading, findings: &mut Vec<Finding>) -> EntryNames {
+        let tables = || self.cpus.values().map(|cpu| &cpu.table);
+        let numbers: BTreeSet<u32> = tables().flat_map(|table| table.stacks()).collect();
+        let stacks: BTreeMap<u32, Vec<u64>> =
+            numbers.into_iter().map(|number| (number, recorder.stack(number))).collect();
+        let mut addresses: BTreeSet<u64> = tables().flat_map(|table| table.addresses()).collect();
+        addresses.extend(stacks.values().flatten());
+        let symbols = match kernel_symbols(&addresses) {
+            Fact::Known(symbols) => symbols,
+            Fact::NotAsked => BTreeMap::new(),
+            Fact::Unavailable(why) => {
+                let message = "functions of the kernel are shown by their addresses, and ticks \
+                               as timers";
+                let subject = self.subject.clone();
+                let finding =
+                    Finding::new("no-kernel-symbols", Severity::Warning, subject, message);
+                findings.push(finding.evidence(why));
+                BTreeMap::new()
+            }
+        };
+        EntryNames { symbols, irqs: last.names(), stacks }
+    }
+
+    /// Its CPUs as measures of the bundle.
+    pub fn measures(&self) -> impl Iterator<Item = MeasureMeta> {
+        let own = [("measure", Some(&self.measure)), ("cost", self.cost.as_ref())];
+        let of_experiment = own.into_iter().filter(|_| !self.is_attached);
+        let more: BTreeMap<String, String> = of_experiment
+            .filter_map(|(key, value)| Some((key.to_owned(), value?.clone())))
+            .collect();
+        self.cpus.values().map(move |cpu| {
+            let mut measure = cpu.measure();
+            measure.parameters.extend(more.clone());
+            measure
+        })
+    }
+
+    /// Whether it did what was asked of it.
+    pub fn evidence(&self) -> ProgramEvidence {
+        let ran = self.took.unwrap_or_default();
+        ProgramEvidence {
+            name: self.measure.clone(),
+            series: self.measures().flat_map(|measure| measure.series).collect(),
+            has_end: self.length.is_some(),
+            reached_end: self.length.is_some_and(|length| ran >= length),
+            ran,
+            ..ProgramEvidence::default()
+        }
+    }
+
+    /// What measuring took of all CPUs, in words.
+    pub fn cost(&self) -> Option<&str> {
+        self.cost.as_deref()
+    }
+
+    fn count_cost(&mut self, took: Nanos) {
+        if let Some((ns, runs)) = self.recorder.as_mut().and_then(Entries::cost) {
+            let per_second = |n: u64| n as f64 / took.as_secs_f64().max(1e-9);
+            self.cost = Some(format!(
+                "cost, counted in the first {}: {:.0} µs of all CPUs a second, in {} runs of BPF \
+                 programs of {} ns",
+                took.readable(),
+                per_second(ns) / 1_000.0,
+                format::count(per_second(runs) as u64),
+                ns / runs.max(1)
+            ));
+        }
+    }
+
+    /// Its state for a live view.
+    pub fn look(&mut self, series: &[SeriesRun]) {
+        let Some(began) = self.begin.as_ref().map(|begin| begin.at) else { return };
+        let now = clock::monotonic();
+        let (elapsed, since) = (now - began, now - self.view.shown.unwrap_or(began));
+        let top = |(cpu, of): (&usize, &Cpu)| Some((*cpu, of.table.top(&self.view.names)?));
+        let tops: BTreeMap<usize, EntryTable> = self.cpus.iter().filter_map(top).collect();
+        self.name(&tops, now);
+        let names = &self.view.names;
+        let top = |cpu: &usize| tops.get(cpu).and_then(|top| top.rows(names).into_iter().next());
+        let row = |(number, cpu): (&usize, &mut Cpu)| cpu.row(top(number), elapsed, since, series);
+        self.view.rows = self.cpus.iter_mut().map(row).collect();
+        self.view.shown = Some(now);
+    }
+
+    /// As it was looked at last.
+    pub fn rows(&self) -> &[CpuRow] {
+        &self.view.rows
+    }
+
+    pub fn cpus(&self) -> &CpuSet {
+        &self.chosen
+    }
+
+    /// Looks for names that these have and that are not known yet.
+    fn name(&mut self, tops: &BTreeMap<usize, EntryTable>, now: MonotonicNs) {
+        let View { names, named, tried, .. } = &mut self.view;
+        if named.is_some_and(|named| now - named < NAMES) {
+            return;
+        }
+        let Some(recorder) = &self.recorder else { return };
+        for number in tops.values().flat_map(EntryTable::stacks) {
+            names.stacks.entry(number).or_insert_with(|| recorder.stack(number));
+        }
+        let stacks = tops.values().flat_map(EntryTable::stacks);
+        let stacks = stacks.filter_map(|number| names.stacks.get(&number)).flatten().copied();
+        let all = tops.values().flat_map(EntryTable::addresses).chain(stacks);
+        let new: BTreeSet<u64> = all.filter(|address| !tried.contains(address)).collect();
+        if new.is_empty() {
+            return;
+        }
+        *named = Some(now);
+        if names.irqs.is_empty() {
+            names.irqs = self.begin.as_ref().map(|of| of.reading.names()).unwrap_or_default();
+        }
+        if let Fact::Known(symbols) = kernel_symbols(&new) {
+            names.symbols.extend(symbols);
+        }
+        tried.extend(new);
+    }
+}
+
+fn start(chosen: &CpuSet, backend: Backend) -> Result<Entries, Failure> {
+    let online = request::online_cpus()?;
+    Entries::start(chosen, &online, backend).map_err(|why| {
+        Failure::refused(format!("entries into the kernel cannot be recorded here: {why}"))
+    })
+}
+
+/// Nothing of this process shall run on the CPUs that it measures.
+fn measures_itself(chosen: &CpuSet, controller: &CpuSet) -> Vec<Finding> {
+    let own = match controller.is_empty() {
+        true => attributes::affinity(0).unwrap_or_else(|_| chosen.clone()),
+        false => controller.clone(),
+    };
+    if own.intersection(chosen).is_empty() {
+        return Vec::new();
+    }
+    let message = "punctual itself runs on a CPU that it measures: its entries are in the figures";
+    let finding = Finding::new("measures-itself", Severity::Warning, "", message);
+    vec![finding.remedy("leave at least one CPU out of those whose entries are measured")]
+}
+
+/// What is not in the figures.
+fn not_seen(subject: &str, cpu: usize, (lost, left_out, own): (u64, u64, u64)) -> Vec<Finding> {
+    let finding = |id: &str, n: u64, noun: &str, what: &str| {
+        let message = format!("CPU {cpu}: {} {what}", format::counted(n, noun));
+        (n > 0).then(|| Finding::new(id, Severity::Warning, subject, message))
+    };
+    let lost = finding("entries-lost", lost, "record", "of entries lost: the buffer was full");
+    let left_out =
+        finding("entries-left-out", left_out, "record", "of entries in no row: too many rows");
+    let own = finding(
+        "own-entries-lost",
+        own,
+        "record",
+        "of system calls and page faults not counted: too many threads",
+    );
+    [lost, left_out, own].into_iter().flatten().collect()
+}

@@ -1,0 +1,23 @@
+//! What a live view shows of CPUs.
+
+use punctual_core::Nanos;
+
+#[derive(Clone)]
+pub struct CpuRow {
+    pub cpu: usize,
+    pub entries: u64,
+    /// The same a second, since the refresh before.
+    pub a_second: f64,
+    pub longest: Option<Nanos>,
+    /// The share of the time that its tasks were interrupted.
+    pub interrupted: f64,
+    /// The entries that took the most time.
+    pub top: Option<TopEntry>,
+}
+
+/// Entries of one kind and originator.
+#[derive(Clone)]
+pub struct TopEntry {
+    pub what: String,
+    pub originator: String,
+}
