@@ -35,17 +35,17 @@ impl Figure {
         );
         let is_bound =
             matches!(of.requirement.comparison, Comparison::Less | Comparison::LessOrEqual);
-        if !is_bound {
-            return Err(format!(
-                "`{}` bounds the figure from above with < or <= alone",
-                text.trim()
-            ));
-        }
         if !is_upper {
             return Err(format!(
                 "`{}` is no figure of latencies that settings could make smaller: ask for a \
                  percentile, as p99.9, for the mean or for max",
                 of.requirement.metric
+            ));
+        }
+        if !is_bound {
+            return Err(format!(
+                "`{}` bounds the figure from above with < or <= alone",
+                text.trim()
             ));
         }
         let text = if has_bound {
