@@ -489,14 +489,20 @@ mod tests {
         assert!(damage().1[0].contains("is missing: 5 samples"), "{:?}", damage());
     }
 
-    /// The power failed, and the clock began at 0 again.
-    #[test]
-    fn what_was_cut_off_and_continued_is_one_run() {
+    /// A bundle, and where its second part belongs.
+    fn begun_again() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("b");
         write_one(&directory);
         fs::create_dir(directory.join("parts")).unwrap();
         let part = part_directory(&directory, FIRST_LATER);
+        (place, directory, part)
+    }
+
+    /// The power failed, and the clock began at 0 again.
+    #[test]
+    fn what_was_cut_off_and_continued_is_one_run() {
+        let (_place, directory, part) = begun_again();
         let [from, to] = [1, 3_600].map(|s| jiff::Timestamp::from_second(s).unwrap());
         let hour = 3_600_000_000_000;
         write_part(&part, hour, 9_000, Some(Gap { from, to }));
@@ -521,11 +527,7 @@ mod tests {
     #[test]
     fn the_worse_scheduling_of_the_parts_is_that_of_the_run() {
         for worse in [0, 1] {
-            let place = tempfile::tempdir().unwrap();
-            let directory = place.path().join("b");
-            write_one(&directory);
-            fs::create_dir(directory.join("parts")).unwrap();
-            let part = part_directory(&directory, FIRST_LATER);
+            let (_place, directory, part) = begun_again();
             write_part(&part, 3_600_000_000_000, 9_000, None);
             let meta = Member::root(if worse == 0 { &directory } else { &part })
                 .join("phases/000/0000.meta.json");
@@ -540,11 +542,7 @@ mod tests {
 
     #[test]
     fn the_command_of_the_last_part_is_that_of_the_run() {
-        let place = tempfile::tempdir().unwrap();
-        let directory = place.path().join("b");
-        write_one(&directory);
-        fs::create_dir(directory.join("parts")).unwrap();
-        let part = part_directory(&directory, FIRST_LATER);
+        let (_place, directory, part) = begun_again();
         write_part(&part, 3_600_000_000_000, 9_000, None);
         let header = Member::root(&part).join("bundle.json");
         let mut json: serde_json::Value = header.read_json().unwrap();

@@ -19,7 +19,7 @@ pub trait Reboots {
     /// # Errors
     /// It would be, or that is not known.
     fn booted(&mut self) -> Result<(), Failure>;
-    /// What tells this boot from all others (random(4)).
+    /// What distinguishes this boot from all others (random(4)).
     ///
     /// # Errors
     /// It cannot be read.

@@ -14,7 +14,7 @@ pub const ID: &str = "punctual-tune*.conf";
 pub const STEM: &str = "punctual-tune";
 pub const FILE: &str = "loader/entries/punctual-tune+1.conf";
 const ENTRIES: &str = "loader/entries";
-/// What the firmware was told of its loader: UTF-16.
+/// What the loader reports of itself in a variable of the firmware: UTF-16.
 const INFO: &str = "/sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f";
 /// Where the EFI partition, or that of entries, is mounted.
 pub const DIRECTORIES: [&str; 3] = ["boot", "efi", "boot/efi"];
