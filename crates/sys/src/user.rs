@@ -1,16 +1,16 @@
-//! Another user, for programs that need no more than his rights.
+//! Another user, for programs that need no more than his rights. The user database is read by
+//! programs and from files, never by the C library in this process: a static program that loads
+//! the modules of nsswitch.conf(5) crashes.
 
-use std::ffi::{CStr, CString, OsString};
 use std::io;
-use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-/// What an entry of the user database takes at most.
-const ENTRY_MAX: usize = 1 << 20;
-/// No user is in more groups (NGROUPS_MAX).
-const GROUPS_MAX: usize = 65_536;
+/// The exit status of getent(1) where the database has no such entry.
+const NO_ENTRY: i32 = 2;
+/// What may be asked for: longer names exist nowhere (LOGIN_NAME_MAX).
+const NAME_MAX: usize = 256;
 
 /// A user of this system.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,8 +18,8 @@ pub struct User {
     pub uid: u32,
     gid: u32,
     groups: Vec<libc::gid_t>,
-    name: OsString,
-    home: OsString,
+    name: String,
+    home: String,
 }
 
 impl User {
@@ -28,26 +28,44 @@ impl User {
     /// # Errors
     /// There is none, or the database cannot be read.
     pub fn find(text: &str) -> io::Result<User> {
-        let name = CString::new(text)?;
-        // SAFETY: the name ends with NUL; `entry` hands over memory that is valid for the call.
-        let by_name = entry(|found, buffer, size, result| unsafe {
-            libc::getpwnam_r(name.as_ptr(), found, buffer, size, result)
-        })?;
+        User::find_in(text, Path::new("/etc"), true)
+    }
+
+    /// The same, from the files in this directory where programs know nothing or are not to be
+    /// asked.
+    fn find_in(text: &str, etc: &Path, programs: bool) -> io::Result<User> {
         let unknown = || io::Error::new(io::ErrorKind::NotFound, format!("no user `{text}`"));
-        let number = || text.parse::<u32>().ok().filter(|uid| *uid != u32::MAX);
-        match (by_name, number()) {
-            (Some(user), _) => Ok(user),
-            (None, None) => Err(unknown()),
-            (None, Some(uid)) => {
-                // SAFETY: as above.
-                let by_number = entry(|found, buffer, size, result| unsafe {
-                    libc::getpwuid_r(uid, found, buffer, size, result)
-                })?;
-                let groups = vec![uid];
-                let (name, home) = (text.into(), "/".into());
-                Ok(by_number.unwrap_or(User { uid, gid: uid, groups, name, home }))
-            }
+        if !may_be_name(text) {
+            return Err(unknown());
         }
+        let asked = programs.then(|| output("getent", &["passwd", text])).flatten();
+        let entry = match asked {
+            Some(answer) => answer,
+            None => in_file(&etc.join("passwd"), text)?,
+        };
+        let Some(entry) = entry.lines().next().filter(|line| !line.is_empty()) else {
+            let uid = text.parse().ok().filter(|uid| *uid != u32::MAX).ok_or_else(unknown)?;
+            let (name, home) = (text.into(), "/".into());
+            return Ok(User { uid, gid: uid, groups: vec![uid], name, home });
+        };
+        let mut user = User::of_entry(entry).ok_or_else(|| {
+            let why = format!("the entry of `{text}` in the user database is malformed: {entry}");
+            io::Error::new(io::ErrorKind::InvalidData, why)
+        })?;
+        let asked = programs.then(|| output("id", &["-G", "--", &user.name])).flatten();
+        user.groups = match asked.filter(|answer| !answer.trim().is_empty()) {
+            Some(answer) => answer.split_whitespace().filter_map(|id| id.parse().ok()).collect(),
+            None => groups_in(&etc.join("group"), &user.name, user.gid),
+        };
+        Ok(user)
+    }
+
+    /// `name:password:UID:GID:comment:home:shell` (passwd(5)); the groups are in another file.
+    fn of_entry(line: &str) -> Option<User> {
+        let fields: Vec<&str> = line.split(':').collect();
+        let [name, _, uid, gid, _, home, _] = fields[..] else { return None };
+        let (uid, gid) = (uid.parse().ok()?, gid.parse().ok()?);
+        Some(User { uid, gid, groups: vec![gid], name: name.into(), home: home.into() })
     }
 
     /// Has the command run as this user, in his groups, with no right of this process, and with his
@@ -76,53 +94,52 @@ impl User {
     }
 }
 
-/// An entry of the user database, with the groups of that user.
-fn entry(
-    ask: impl Fn(*mut libc::passwd, *mut libc::c_char, usize, *mut *mut libc::passwd) -> i32,
-) -> io::Result<Option<User>> {
-    let mut buffer = vec![0; 4 << 10];
-    loop {
-        // SAFETY: passwd is pointers and integers; all zeroes is a value of it.
-        let mut found: libc::passwd = unsafe { std::mem::zeroed() };
-        let mut result = std::ptr::null_mut();
-        match ask(&mut found, buffer.as_mut_ptr(), buffer.len(), &mut result) {
-            libc::ERANGE if buffer.len() < ENTRY_MAX => buffer.resize(buffer.len() * 2, 0),
-            // Where there is no database there is no user of that name either.
-            0 | libc::ENOENT if result.is_null() => return Ok(None),
-            0 => {
-                // SAFETY: the call filled both with texts in `buffer`, each ended by NUL.
-                let (name, home) =
-                    unsafe { (CStr::from_ptr(found.pw_name), CStr::from_ptr(found.pw_dir)) };
-                let owned = |text: &CStr| OsString::from_vec(text.to_bytes().to_vec());
-                return Ok(Some(User {
-                    uid: found.pw_uid,
-                    gid: found.pw_gid,
-                    groups: groups(name, found.pw_gid),
-                    name: owned(name),
-                    home: owned(home),
-                }));
-            }
-            why => return Err(io::Error::from_raw_os_error(why)),
-        }
+/// Whether the database can have such a user at all.
+fn may_be_name(text: &str) -> bool {
+    let is_part = |byte: u8| !byte.is_ascii_control() && byte != b':';
+    (1..=NAME_MAX).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(is_part)
+}
+
+/// What a program that reads the user database answers: nothing where it has no such entry, and
+/// `None` where the program is missing or fails.
+fn output(program: &str, arguments: &[&str]) -> Option<String> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null());
+    let done = command.output().ok()?;
+    match done.status.code() {
+        Some(0) => String::from_utf8(done.stdout).ok(),
+        Some(NO_ENTRY) => Some(String::new()),
+        _ => None,
     }
 }
 
-fn groups(name: &CStr, gid: u32) -> Vec<libc::gid_t> {
-    let mut groups = vec![0; 64];
-    loop {
-        let mut count = groups.len() as libc::c_int;
-        // SAFETY: the name ends with NUL, and the list has room for as many as `count` says.
-        let got =
-            unsafe { libc::getgrouplist(name.as_ptr(), gid, groups.as_mut_ptr(), &mut count) };
-        if got >= 0 {
-            groups.truncate(count.max(0) as usize);
-            return groups;
+/// The line of a user by name or number in a file like /etc/passwd; empty without one.
+fn in_file(path: &Path, user: &str) -> io::Result<String> {
+    let text = match std::fs::read(path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        // Where there is no database there is no user of that name either.
+        Err(why) if why.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(why) => return Err(io::Error::new(why.kind(), format!("{}: {why}", path.display()))),
+    };
+    let field_is = |place| text.lines().find(|line| line.split(':').nth(place) == Some(user));
+    Ok(field_is(0).or_else(|| field_is(2)).unwrap_or_default().to_owned())
+}
+
+/// The groups of a user by group(5), his own first.
+fn groups_in(path: &Path, name: &str, gid: u32) -> Vec<libc::gid_t> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let mut groups = vec![gid];
+    for line in text.lines() {
+        let fields: Vec<&str> = line.split(':').collect();
+        let [_, _, id, members] = fields[..] else { continue };
+        if members.split(',').any(|member| member == name)
+            && let Ok(id) = id.parse()
+            && !groups.contains(&id)
+        {
+            groups.push(id);
         }
-        if groups.len() >= GROUPS_MAX {
-            return vec![gid];
-        }
-        groups.resize(groups.len() * 4, 0);
     }
+    groups
 }
 
 #[cfg(test)]
@@ -132,13 +149,36 @@ mod tests {
     #[test]
     fn users_are_found_by_name_and_number() {
         let root = User::find("root").unwrap();
-        assert_eq!((root.uid, root.gid, root.home.to_str()), (0, 0, Some("/root")));
+        assert_eq!((root.uid, root.gid, root.home.as_str()), (0, 0, "/root"));
         assert_eq!(User::find("0").unwrap(), root);
         let nobody = User::find("4000000000").unwrap();
         assert_eq!((nobody.uid, nobody.groups.as_slice()), (4_000_000_000, &[4_000_000_000][..]));
-        for unknown in ["", "no such user", "-1", "4294967295", "a\0b"] {
-            assert!(User::find(unknown).is_err(), "{unknown:?}");
+        for unknown in ["", "no-such-user", "no such user", "-1", "4294967295", "a\0b", "root:x"] {
+            let why = User::find(unknown).unwrap_err().to_string();
+            assert_eq!(why, format!("no user `{unknown}`"));
         }
+    }
+
+    /// Where getent(1) and id(1) are missing.
+    #[test]
+    fn without_programs_the_files_are_read() {
+        let etc = std::env::temp_dir().join(format!("punctual-users-{}", std::process::id()));
+        std::fs::create_dir_all(&etc).unwrap();
+        let find = |text: &str| User::find_in(text, &etc, false);
+        assert!(find("robot").unwrap_err().to_string().contains("no user `robot`"));
+        assert_eq!(find("1001").unwrap().gid, 1001);
+        let passwd = "root:x:0:0::/root:/bin/sh\nrobot:x:1001:50:Robot,,:/home/robot:/bin/sh\n\
+                      broken:x:one:1\n";
+        std::fs::write(etc.join("passwd"), passwd).unwrap();
+        std::fs::write(etc.join("group"), "staff:x:50:\nrt:x:7:you,robot\nbad\nno:x:8:robots\n")
+            .unwrap();
+        let robot = find("robot").unwrap();
+        assert_eq!((robot.uid, robot.gid, robot.groups.as_slice()), (1001, 50, &[50, 7][..]));
+        assert_eq!((robot.name.as_str(), robot.home.as_str()), ("robot", "/home/robot"));
+        assert_eq!(find("1001").unwrap(), robot);
+        assert!(find("broken").unwrap_err().to_string().contains("malformed"));
+        assert!(find("robo").is_err());
+        std::fs::remove_dir_all(etc).unwrap();
     }
 
     #[test]
