@@ -46,6 +46,8 @@ main_parts! {
     Throttled,
     /// A task of the same priority ran, or one of the time-sharing policies.
     Runqueue,
+    /// The CPU was within the context switch to the thread.
+    Switch,
     /// The thread waited for a lock.
     Lock,
     /// The thread waited for a block device or a file system.
@@ -68,6 +70,8 @@ main_parts! {
     OwnExecution,
     /// The hypervisor had taken the CPUs.
     Steal,
+    /// punctual itself took the time.
+    Observer,
     /// No event proves a cause.
     Unknown,
 }

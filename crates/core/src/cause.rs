@@ -191,6 +191,19 @@ causes! {
         source: "Documentation/scheduler/sched-rt-group.rst, sched-bwc.rst",
         former: [],
     }
+    /// The CPU was switching to the thread.
+    Switch {
+        id: "switch",
+        words: "within the context switch",
+        meaning: "The CPU was within the context switch to the thread: from sched_switch to the \
+            return of the thread's system call, or to an event of the switch itself that bounds \
+            it. Where none does, its extent is not known.",
+        advice: "A switch to another address space may wait for a lock or flush the TLB: let the \
+            tasks of this CPU share one address space, or keep those of others off it.",
+        rules: ["isolated-cpus", "user-tasks"],
+        source: "kernel/sched/core.c (context_switch)",
+        former: [],
+    }
     /// The thread was moved to another CPU.
     Migration {
         id: "migration",
@@ -348,6 +361,31 @@ causes! {
             `spin` on an otherwise idle machine.",
         rules: ["smi-count"],
         source: "Documentation/trace/hwlat_detector.rst",
+        former: [],
+    }
+    /// An instruction of the running task took long.
+    CpuStall {
+        id: "cpu-stall",
+        words: "CPU stalled",
+        meaning: "The CPU stalled with interrupts enabled, as in a bus access that waits. Only \
+            events on both sides of the expiry prove it; without them it is not known whether \
+            interrupts were disabled or the CPU stalled.",
+        advice: "Find the device access of the running task: a read of a register waits for all \
+            writes before it. Keep that driver's work off this CPU.",
+        rules: ["isolated-cpus", "user-tasks"],
+        source: "Documentation/driver-api/device-io.rst",
+        former: [],
+    }
+    /// punctual's own threads and programs.
+    Observer {
+        id: "observer",
+        words: "punctual itself",
+        meaning: "punctual itself took the time: its controller, its recorders, or its programs \
+            in the kernel. Without it, the sample would not have had this part.",
+        advice: "Leave a CPU beside the measured ones to punctual, or record fewer groups of \
+            events.",
+        rules: [],
+        source: "docs/reference/explain.md",
         former: [],
     }
     /// No event proves a cause.

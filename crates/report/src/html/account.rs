@@ -90,6 +90,7 @@ pub fn style(part: MainPart) -> Style {
         MainPart::Preempted => (6, 100),
         MainPart::Throttled => (6, 55),
         MainPart::Runqueue => (3, 55),
+        MainPart::Switch => (3, 30),
         MainPart::Lock => (4, 55),
         MainPart::Io => (5, 55),
         MainPart::PageFault => (7, 55),
@@ -101,6 +102,7 @@ pub fn style(part: MainPart) -> Style {
         MainPart::SystemCall => (2, 60),
         MainPart::OwnExecution => (2, 100),
         MainPart::Steal => (0, 50),
+        MainPart::Observer => (0, 15),
         MainPart::Unknown => (7, 100),
     };
     Style { hue, dash: 0, strength }
