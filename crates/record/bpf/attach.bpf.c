@@ -136,7 +136,6 @@ struct attached {
 	 * second. */
 	struct call leaving; /* the call that it sleeps in */
 	struct call returning; /* the one that ends */
-	u64 walked; /* its stack is read: page faults are not its own */
 	u64 shown; /* when the interrupt began that showed last where it ran */
 	u64 stolen; /* the steal clock of its CPU when its time was last divided */
 	u64 unsure; /* how long before its wake-up that clock was read */
@@ -917,14 +916,9 @@ NOINLINE int publish_cycle(struct attached *t, u32 tid, u64 again)
 
 /* --- Where the thread was --- */
 
-INLINE i32 user_stack(void *ctx, struct attached *t)
+INLINE i32 user_stack(void *ctx)
 {
-	i32 stack;
-
-	*(volatile u64 *)&t->walked = 1;
-	stack = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK | BPF_F_FAST_STACK_CMP);
-	*(volatile u64 *)&t->walked = 0;
-	return stack;
+	return bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK | BPF_F_FAST_STACK_CMP);
 }
 
 /* The running thread leaves its CPU to `next` within a cycle. */
@@ -945,7 +939,7 @@ NOINLINE int begin_moment(void *ctx, struct attached *t, struct task_struct *nex
 	m->call = t->call;
 	m->next = id_of(next);
 	bpf_probe_read_kernel(m->next_comm, sizeof(m->next_comm), &next->comm);
-	m->stack = user_stack(ctx, t);
+	m->stack = user_stack(ctx);
 	return 0;
 }
 
@@ -993,7 +987,7 @@ NOINLINE int ran_here(void *ctx, u32 tid, u64 since)
 	t->moments++;
 	m.begin = bpf_ktime_get_ns();
 	m.call = t->call;
-	m.stack = user_stack(ctx, t);
+	m.stack = user_stack(ctx);
 	return emit_to(buffer, m.begin, tid, WIRE_MOMENT, cpu, (const u64 *)&m, sizeof(m) / 8);
 }
 
@@ -2082,7 +2076,7 @@ INLINE struct attached *faults(void)
 {
 	struct attached *t = attached_here(own_id());
 
-	if (likely(!t) || *(volatile u64 *)&t->walked)
+	if (likely(!t) || !is_fault_of_task())
 		return 0;
 	t->cycle.faults++;
 	return t;
@@ -2094,13 +2088,10 @@ PROGRAM(attach_fault)
 	return 0;
 }
 
-/* The same where the end is seen, too. A read of the thread's memory by a program like this one
- * faults without one. */
+/* The same where the end is seen, too. */
 PROGRAM(attach_fault_begins)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-
-	if (faults() && !task->pagefault_disabled) {
+	if (faults()) {
 		struct attached *t = changes();
 
 		if (t)

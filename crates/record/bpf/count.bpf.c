@@ -84,7 +84,8 @@ PROGRAM(count_fault_user)
 
 PROGRAM(count_fault_kernel)
 {
-	ADD(faults_kernel, 1);
+	if (is_fault_of_task())
+		ADD(faults_kernel, 1);
 	return 0;
 }
 

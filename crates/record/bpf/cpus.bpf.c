@@ -860,7 +860,7 @@ PROGRAM(cpu_fault_user)
 
 PROGRAM(cpu_fault_kernel)
 {
-	return own_entry(WIRE_OWN_FAULT_KERNEL);
+	return is_fault_of_task() ? own_entry(WIRE_OWN_FAULT_KERNEL) : 0;
 }
 
 const char gpl[] SEC("license") = "GPL";

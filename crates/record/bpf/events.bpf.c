@@ -574,7 +574,7 @@ PROGRAM(page_fault_user)
 
 PROGRAM(page_fault_kernel)
 {
-	return page_fault(ctx, false);
+	return is_fault_of_task() ? page_fault(ctx, false) : 0;
 }
 #endif
 

@@ -258,6 +258,18 @@ INLINE u64 slack_of(struct hrtimer *timer)
 	return hard > soft ? hard - soft : 0;
 }
 
+/* A fault while faults are disabled is never served. Programs like these cause it when they read
+ * the stack or a word of a task (bpf_get_stackid follows any frame pointer): it is none of the
+ * task's, whichever program of whichever object read. */
+INLINE bool is_fault_of_task(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	int disabled = 0;
+
+	bpf_probe_read_kernel(&disabled, sizeof(disabled), &task->pagefault_disabled);
+	return !disabled;
+}
+
 /* A lock that somebody waits for: of glibc (sysdeps/nptl/lowlevellock.h) and of Rust's standard
  * library (sys/sync/mutex/futex.rs) has this value, one of musl (src/thread) is negative. */
 #define LOCKED_WITH_WAITERS 2

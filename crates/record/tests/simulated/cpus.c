@@ -174,6 +174,21 @@ static void whatever_comes_own_times_are_within_the_time(void)
 	}
 }
 
+static void fault(void) { cpu_fault_kernel(0); }
+
+/* A chosen CPU's task raises a softirq, and reading its stack faults: an entry of its own would end
+ * the test, which has no map of those. */
+static void a_fault_of_our_own_program_is_no_entry(void)
+{
+	u64 number[] = { 3 };
+
+	memset(find(&cpus, &(u32){ 0 }), 0, sizeof(struct cpu));
+	this_cpu = 1, walk_faults = fault;
+	cpu_soft_raise(number);
+	walk_faults = 0;
+	CHECK(((struct cpu *)find(&cpus, &(u32){ 0 }))->raised[3].at == now_ns);
+}
+
 int main(void)
 {
 	begin_world();
@@ -192,5 +207,6 @@ int main(void)
 	the_time_of_an_entry_is_its_own();
 	a_work_item_in_a_softirq_is_the_softirqs();
 	whatever_comes_own_times_are_within_the_time();
+	a_fault_of_our_own_program_is_no_entry();
 	return failures != 0;
 }

@@ -116,6 +116,46 @@ static void marked_calls_are_those_of_the_cycle(void)
 	drop(&threads, &thread->task.pid);
 }
 
+static void fault(void) { attach_fault_begins(0); }
+
+/* It is preempted, which reads its stack and faults there, and has one fault itself. */
+static void a_fault_of_our_own_program_is_none_of_the_cycle(void)
+{
+	struct wire_cycle c;
+	struct wire_moment m;
+
+	watch(thread);
+	now_ns = 20000000;
+	switch_to(thread, 0);
+	enter(NANOSLEEP, 1, 1);
+	switch_to(idle, TASK_INTERRUPTIBLE);
+	timer_wakes(thread, now_ns + 100000, 400, 0);
+	switch_to(thread, 0);
+	leave_call(0);
+	walk_faults = fault;
+	switch_to(other, 0);
+	walk_faults = 0;
+	now_ns += 1000;
+	switch_to(thread, 0);
+	CHECK(!value(thread->task.pid)->faulting);
+	fault();
+	now_ns += 700;
+	attach_fault_ends(0);
+	enter(NANOSLEEP, 1, 1);
+	switch_to(idle, TASK_INTERRUPTIBLE);
+	timer_wakes(thread, now_ns + 100000, 400, 0);
+	switch_to(thread, 0);
+	leave_call(0);
+	enter(NANOSLEEP, 1, 1);
+	switch_to(idle, TASK_INTERRUPTIBLE);
+	CHECK(next_record(0, &m, sizeof(m)) == WIRE_MOMENT && m.kind == WIRE_MOMENT_PREEMPTED);
+	CHECK(next_record(0, &c, sizeof(c)) == WIRE_CYCLE);
+	CHECK(c.faults == 1 && c.run[WIRE_PART_FAULT_RAN] == 700);
+	drop(&threads, &thread->task.pid);
+	while (next_record(0, &c, sizeof(c)))
+		;
+}
+
 /* Two take turns while it is ready: the one that had the most, with its own name. */
 static void the_culprit_has_its_own_name(void)
 {
@@ -178,6 +218,7 @@ int main(void)
 	cycles_add_up();
 	drop(&threads, &thread->task.pid);
 	marked_calls_are_those_of_the_cycle();
+	a_fault_of_our_own_program_is_none_of_the_cycle();
 	the_culprit_has_its_own_name();
 	of_a_thread_that_ends_nothing_is_left();
 	the_holder_of_a_lock_is_its_owner();

@@ -84,6 +84,30 @@ static void a_timer_is_due_on_the_monotonic_clock(void)
 	CHECK(record.expires == 5000 && record.now == 5700 && record.timer == (u64)&timer);
 }
 
+static struct pt_regs fault_regs;
+static void fault(void)
+{
+	u64 ctx[] = { 0x1234, (u64)&fault_regs, 0 };
+
+	page_fault_kernel(ctx);
+}
+
+/* The interrupt is recorded, what reading the stack did is not; a fault of the task is. */
+static void a_fault_of_our_own_program_is_no_event(void)
+{
+	u64 ctx[] = { 1 };
+	struct wire_page_fault record;
+
+	this_cpu = 0, on[0] = make_task(7, "thread", 19);
+	want_stacks = true, walk_faults = fault;
+	irq_entry(ctx);
+	want_stacks = false, walk_faults = 0;
+	CHECK(next_record(0, &record, sizeof(record)) == WIRE_IRQ_ENTRY);
+	CHECK(!next_record(0, &record, sizeof(record)));
+	fault();
+	CHECK(next_record(0, &record, sizeof(record)) == WIRE_PAGE_FAULT && record.address == 0x1234);
+}
+
 int main(void)
 {
 	begin_world();
@@ -92,5 +116,6 @@ int main(void)
 	a_priority_that_is_lent_is_the_more_urgent_one();
 	a_switch_has_both_tasks_and_why_the_first_left();
 	a_timer_is_due_on_the_monotonic_clock();
+	a_fault_of_our_own_program_is_no_event();
 	return failures != 0;
 }

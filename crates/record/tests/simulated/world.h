@@ -146,7 +146,18 @@ static u32 get_cpu(void) { return this_cpu; }
 static u64 get_ids(void) { return (u64)on[this_cpu]->task.tgid << 32 | on[this_cpu]->task.pid; }
 static struct task_struct *get_task(void) { return &on[this_cpu]->task; }
 static struct pt_regs *get_regs(struct task_struct *task) { return &((struct task *)task)->regs; }
-static long get_stack(void *ctx, void *map, u64 flags) { return -14; }
+static u64 get_address(void) { return (u64)get_task(); }
+
+/* The frame pointer of a program without frames points anywhere: reading there faults. */
+static void (*walk_faults)(void);
+static long get_stack(void *ctx, void *map, u64 flags)
+{
+	get_task()->pagefault_disabled++;
+	if (walk_faults)
+		walk_faults();
+	get_task()->pagefault_disabled--;
+	return -14;
+}
 
 static long get_comm(void *to, u32 size)
 {
@@ -172,6 +183,7 @@ static void begin_world(void)
 	bpf_get_smp_processor_id = get_cpu;
 	bpf_get_current_pid_tgid = get_ids;
 	bpf_get_current_task_btf = get_task;
+	bpf_get_current_task = get_address;
 	bpf_task_pt_regs = get_regs;
 	bpf_get_current_comm = get_comm;
 	bpf_get_stackid = get_stack;
