@@ -170,15 +170,51 @@ impl<'a> Context<'a> {
     }
 
     /// The CPUs that may be set apart: those for real time, where others remain. No remedy sets
-    /// all apart, or the ones that nobody chose.
-    pub fn to_isolate(&self) -> Option<&CpuSet> {
+    /// all apart, or CPUs that the user did not choose, or the first one, which the rule
+    /// `housekeeping-cpus` asks to leave out.
+    pub fn to_isolate(&self) -> Option<CpuSet> {
         let others = self.housekeeping().is_ok_and(|rest| !rest.is_empty());
-        Some(&self.cpus).filter(|cpus| self.chosen != Chosen::All && others && !cpus.is_empty())
+        let cpus = self.cpus.difference(&CpuSet::single(0));
+        Some(cpus).filter(|cpus| self.chosen != Chosen::All && others && !cpus.is_empty())
+    }
+
+    /// A parameter of the kernel's command line: to be added, or to replace those of the same name
+    /// that ask for something else. `None` where it is there already, in force or not.
+    pub fn boot_parameter(&self, name: &str, value: &str) -> Option<Fix> {
+        let word = |value: &str| match value {
+            "" => name.to_owned(),
+            value => format!("{name}={value}"),
+        };
+        let line = self.environment.kernel.command_line.known();
+        let there = line.map_or(Vec::new(), |line| line.values(name));
+        if there.iter().any(|there| there == value) {
+            return None;
+        }
+        let wanted = word(value);
+        let change = match there.iter().map(|value| word(value)).collect::<Vec<_>>().join(" ") {
+            none if none.is_empty() => format!("add `{wanted}` to the kernel's command line"),
+            others => format!("replace `{others}` by `{wanted}` on the kernel's command line"),
+        };
+        let place = match () {
+            () if self.files.exists("/etc/default/grub") => " (GRUB_CMDLINE_LINUX, update-grub)",
+            () if self.files.exists("/boot/firmware/cmdline.txt") => {
+                " (/boot/firmware/cmdline.txt)"
+            }
+            () => "",
+        };
+        Some(Fix::by_hand(format!("{change}{place} and reboot")))
     }
 
     /// To make a partition of them.
     pub fn isolate(&self) -> Option<Fix> {
         self.to_isolate().map(|cpus| Fix::by_hand(format!("punctual isolate create {cpus}")))
+    }
+
+    /// The words of the command line with this name, where there are some.
+    pub fn asked_for(&self, name: &str) -> Option<String> {
+        let values = self.environment.kernel.command_line.known()?.values(name);
+        let words = values.iter().map(|value| format!("{name}={value}"));
+        Some(words.collect::<Vec<_>>().join(" ")).filter(|words| !words.is_empty())
     }
 
     /// Reads a list of CPUs of the command line as this kernel does.

@@ -53,13 +53,6 @@ impl Fix {
     pub fn by_hand(command: impl Into<String>) -> Fix {
         Fix { command: command.into(), writes: Vec::new() }
     }
-    /// Words for the kernel's command line.
-    pub fn boot_parameter(words: &str) -> Fix {
-        Fix::by_hand(format!(
-            "add `{words}` to the kernel's command line (GRUB_CMDLINE_LINUX, update-grub) and \
-             reboot"
-        ))
-    }
     pub fn write(path: impl Into<String>, value: impl Into<String>) -> Fix {
         Fix::writes(vec![(path.into(), value.into())])
     }

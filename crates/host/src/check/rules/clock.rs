@@ -144,7 +144,7 @@ fn tsc_stability(ctx: &Context) -> Conclusion {
         ),
         (true, false) => {
             warning("the counter stops in deep idle states", "/proc/cpuinfo lacks nonstop_tsc")
-                .fix(Fix::boot_parameter("processor.max_cstate=1"))
+                .fix_by(ctx.boot_parameter("processor.max_cstate", "1"))
         }
     }
     .conclude()

@@ -156,7 +156,7 @@ fn default_irq_affinity(ctx: &Context) -> Conclusion {
 fn irqaffinity_parameter(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     let rest = ctx.housekeeping()?;
-    let fix = (!rest.is_empty()).then(|| Fix::boot_parameter(&format!("irqaffinity={rest}")));
+    let fix = ctx.boot_parameter("irqaffinity", &rest.to_string()).filter(|_| !rest.is_empty());
     let Some(asked) = ctx.command_line()?.value("irqaffinity") else {
         return advice(
             "interrupts of early drivers go anywhere",
@@ -206,8 +206,10 @@ fn managed_interrupts(ctx: &Context) -> Conclusion {
         let evidence = format!("{evidence}; /sys/devices/system/cpu/isolated is empty");
         return not_applicable("isolcpus= is not in force", evidence).conclude();
     }
+    let nohz = values.iter().any(|value| IsolCpus::read(value).has("nohz"));
+    let flags = if nohz { "nohz,managed_irq,domain" } else { "managed_irq,domain" };
     advice("managed interrupts may land on isolated CPUs", evidence)
-        .fix(Fix::boot_parameter(&format!("isolcpus=managed_irq,domain,{isolated}")))
+        .fix_by(ctx.boot_parameter("isolcpus", &format!("{flags},{isolated}")))
         .conclude()
 }
 

@@ -171,7 +171,7 @@ fn isolation_request(ctx: &Context) -> Conclusion {
     let (mut not, mut open, mut evidence) = (Vec::new(), None, Vec::new());
     for Requested { words, list, path, in_force } in &all {
         let Fact::Known(in_force) = in_force else {
-            open = Some(reason(in_force));
+            open = Some(format!("/proc/cmdline has {words}; {}", reason(in_force)));
             continue;
         };
         let mut seen = format!("/proc/cmdline has {words}; {}", format_evidence(path, in_force));
@@ -256,12 +256,23 @@ fn nohz_full(ctx: &Context) -> Conclusion {
             .fix(Fix::by_hand("boot a kernel with CONFIG_NO_HZ_FULL (Debian's have it)"))
             .conclude();
     }
-    let full = known(&ctx.environment.kernel.tick.nohz_full)?;
+    let asked = ctx.asked_for("nohz_full");
+    let full = known(&ctx.environment.kernel.tick.nohz_full).map_err(|unread| match &asked {
+        Some(asked) => unknown(format!("/proc/cmdline asks for {asked}; {}", unread.evidence)),
+        None => unread,
+    })?;
     if cpus.is_subset(full) {
         return ok("the tick stops on all of them", format_evidence(path, full)).conclude();
     }
-    let message = format!("CPUs {} are interrupted by every tick", cpus.difference(full));
-    let fix = ctx.to_isolate().map(|cpus| Fix::boot_parameter(&format!("nohz_full={cpus}")));
+    let mut message = format!("CPUs {} are interrupted by every tick", cpus.difference(full));
+    let mut fix = None;
+    match asked.filter(|_| full.is_empty()) {
+        Some(asked) => message += &format!(": {asked} is asked for and not in force"),
+        None => {
+            let wanted = ctx.to_isolate().map(|cpus| cpus.union(full).to_string());
+            fix = wanted.and_then(|cpus| ctx.boot_parameter("nohz_full", &cpus));
+        }
+    }
     match cpus.intersection(full).is_empty() {
         true => advice(message, format_evidence(path, full)).fix_by(fix),
         false => warning(message, format_evidence(path, full)).fix_by(fix),
@@ -293,7 +304,8 @@ fn nohz_full_isolated(ctx: &Context) -> Conclusion {
         false => warning(format!("CPUs {shared} are in nohz_full=, but not isolated"), evidence)
             .fix_by(
                 remaining(ctx, full)
-                    .then(|| Fix::boot_parameter(&format!("isolcpus=managed_irq,domain,{full}"))),
+                    .then(|| ctx.boot_parameter("isolcpus", &format!("managed_irq,domain,{full}")))
+                    .flatten(),
             ),
     }
     .conclude()
@@ -357,8 +369,8 @@ fn rcu_callbacks(ctx: &Context) -> Conclusion {
     if let Some(why) = open {
         return unknown(format!("{evidence}: {why}")).conclude();
     }
-    let fix = Fix::boot_parameter(&format!("rcu_nocbs={cpus}"));
-    advice(format!("CPUs {left} run RCU callbacks themselves"), evidence).fix(fix).conclude()
+    let fix = ctx.boot_parameter("rcu_nocbs", &cpus.union(&covered).to_string());
+    advice(format!("CPUs {left} run RCU callbacks themselves"), evidence).fix_by(fix).conclude()
 }
 
 /// Isolation keeps services off CPUs only as long as no affinity is set: a set one holds for

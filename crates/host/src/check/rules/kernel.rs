@@ -80,7 +80,7 @@ fn preemption_model(ctx: &Context) -> Conclusion {
         PreemptionModel::RealTime => ok(message, evidence),
         PreemptionModel::Full | PreemptionModel::Lazy => advice(message, evidence).fix(rt),
         PreemptionModel::None | PreemptionModel::Voluntary if preemption.dynamic => {
-            bad(message, evidence).fix(Fix::boot_parameter("preempt=full"))
+            bad(message, evidence).fix_by(ctx.boot_parameter("preempt", "full"))
         }
         PreemptionModel::None | PreemptionModel::Voluntary => bad(message, evidence).fix(rt),
     }
@@ -140,7 +140,7 @@ fn threaded_interrupts(ctx: &Context) -> Conclusion {
         "interrupt handlers do not run in threads",
         "/proc/cmdline has no threadirqs and the kernel is not PREEMPT_RT",
     )
-    .fix(Fix::boot_parameter("threadirqs"))
+    .fix_by(ctx.boot_parameter("threadirqs", ""))
     .conclude()
 }
 
@@ -217,7 +217,7 @@ fn rt_group_budget(ctx: &Context) -> Conclusion {
             "real-time tasks cannot run in a version 2 cgroup with the cpu controller",
             format!("{} has CONFIG_RT_GROUP_SCHED=y", config.source.0),
         )
-        .fix(Fix::boot_parameter("rt_group_sched=0"))
+        .fix_by(ctx.boot_parameter("rt_group_sched", "0"))
         .conclude();
     };
     let groups = ctx.read("/proc/self/cgroup")?;

@@ -50,11 +50,43 @@ const MEMORY: u64 = 64 << 20;
 /// 50 µs, the default of init (kernel/sched/core.c, INIT_TASK).
 const DEFAULT_SLACK: i64 = 50_000;
 
-fn limits_conf(line: &str) -> Fix {
-    Fix::by_hand(format!(
-        "echo '@realtime - {line}' > /etc/security/limits.d/realtime.conf, add the user to the \
-         group realtime, log in again"
-    ))
+/// Raises a limit at login: `item` and `value` of limits.conf(5), `unit` of systemd.exec(5). Where a
+/// line grants it already, whoever it names only has to log in anew.
+fn limits_conf(ctx: &Context, item: &str, value: &str, unit: &str) -> Fix {
+    Fix::by_hand(match granted(ctx, item, value) {
+        Some((path, line)) => format!(
+            "{path} grants it (`{line}`): log in again as a user whom this line names (id -nG \
+             lists the groups); a service needs {unit} in its unit"
+        ),
+        None => format!(
+            "echo '@realtime - {item} {value}' > /etc/security/limits.d/realtime.conf, add the \
+             user to the group realtime, log in again; a service needs {unit} in its unit"
+        ),
+    })
+}
+
+/// The line that grants this limit or more to some user, and its file, as pam_limits(8) reads them.
+fn granted(ctx: &Context, item: &str, value: &str) -> Option<(String, String)> {
+    const DROP_INS: &str = "/etc/security/limits.d";
+    let drop_ins = ctx.files().list(DROP_INS).unwrap_or_default();
+    let drop_ins = drop_ins.into_iter().filter(|name| name.ends_with(".conf"));
+    let paths = drop_ins.map(|name| format!("{DROP_INS}/{name}"));
+    let enough = |given: &str| {
+        let number = |text: &str| match text {
+            "unlimited" | "infinity" | "-1" => Some(u64::MAX),
+            text => text.parse().ok(),
+        };
+        number(given) >= number(value)
+    };
+    paths.chain(["/etc/security/limits.conf".to_owned()]).find_map(|path| {
+        let text = ctx.files().read(&path).ok()?;
+        let line =
+            text.lines().map(|line| line.split('#').next().unwrap_or_default()).find(|line| {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                matches!(words[..], [_, "-" | "soft", of, given] if of == item && enough(given))
+            })?;
+        Some((path, line.split_whitespace().collect::<Vec<_>>().join(" ")))
+    })
 }
 
 fn realtime_priority_limit(ctx: &Context) -> Conclusion {
@@ -70,12 +102,12 @@ fn realtime_priority_limit(ctx: &Context) -> Conclusion {
             "no real-time priority may be used",
             format_evidence("/proc/self/limits, Max realtime priority", 0),
         )
-        .fix(limits_conf("rtprio 99")),
+        .fix(limits_conf(ctx, "rtprio", "99", "LimitRTPRIO=99")),
         Some(top) => advice(
             format!("priorities up to {top} may be used"),
             format_evidence("/proc/self/limits, Max realtime priority", top),
         )
-        .fix(limits_conf("rtprio 99")),
+        .fix(limits_conf(ctx, "rtprio", "99", "LimitRTPRIO=99")),
     }
     .conclude()
 }
@@ -92,7 +124,7 @@ fn memory_lock_limit(ctx: &Context) -> Conclusion {
         }
         Some(size) => {
             warning(format!("only {} may be locked", Bytes(size)), format_evidence(name, size))
-                .fix(limits_conf("memlock unlimited"))
+                .fix(limits_conf(ctx, "memlock", "unlimited", "LimitMEMLOCK=infinity"))
         }
     }
     .conclude()

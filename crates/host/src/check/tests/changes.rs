@@ -211,6 +211,69 @@ fn named_after(fix: &str, word: &str) -> Option<String> {
 }
 
 #[test]
+fn no_remedy_adds_a_parameter_that_is_there() {
+    let rule = "nohz-full";
+    let line = |words: &str| ideal().with("/proc/cmdline", words);
+    let full = |files: FakeFiles, list| files.with("/sys/devices/system/cpu/nohz_full", list);
+    let fix_of = |files: &FakeFiles, rule| result(files, None, rule).fix.unwrap_or_default();
+    let unseen = of("nohz-full-unseen", None, rule);
+    assert_judged("nohz-full-unseen", None, rule, "unknown", "asks for nohz_full=3");
+    assert_judged("nohz-full-unseen", None, "isolation-request", "unknown", "has nohz_full=3");
+    assert_eq!(unseen.fix, None);
+    let asked = full(line("isolcpus=2-3 nohz_full=2-3"), "");
+    let judged = result(&asked, None, rule);
+    assert!(judged.message.ends_with("nohz_full=2-3 is asked for and not in force"), "{judged:?}");
+    assert_eq!(
+        (judged.fix, result(&asked, None, "isolation-request").verdict),
+        (None, Verdict::Warning)
+    );
+    // With nothing on the line it is added, and a smaller list is replaced by one that has all.
+    assert!(fix_of(&full(line("quiet"), ""), rule).starts_with("add `nohz_full=2-3`"));
+    let part = fix_of(&full(line("nohz_full=2"), "2"), rule);
+    assert!(part.starts_with("replace `nohz_full=2` by `nohz_full=2-3`"), "{part}");
+    let callbacks = full(line("rcu_nocbs=1"), "");
+    let callbacks = fix_of(&callbacks, "rcu-callbacks");
+    assert!(callbacks.starts_with("replace `rcu_nocbs=1` by `rcu_nocbs=1-3`"), "{callbacks}");
+    let managed = fix_of(&line("isolcpus=nohz,domain,2-3"), "managed-interrupts");
+    assert!(managed.contains("by `isolcpus=nohz,managed_irq,domain,2-3`"), "{managed}");
+    // Where the line is kept is said where it is seen.
+    let grub = full(line("quiet"), "").with("/etc/default/grub", "");
+    assert!(fix_of(&grub, rule).contains("(GRUB_CMDLINE_LINUX, update-grub)"));
+    assert!(!fix_of(&full(line("quiet"), ""), rule).contains("GRUB"));
+    let board = full(line("quiet"), "").with("/boot/firmware/cmdline.txt", "");
+    assert!(fix_of(&board, rule).contains("(/boot/firmware/cmdline.txt)"));
+}
+
+#[test]
+fn a_limit_that_a_line_grants_is_not_to_be_written() {
+    let limits = "Max realtime priority     0                    0";
+    let none = ideal().with("/proc/self/limits", limits);
+    let none = none.with("/proc/self/status", "CapEff:\t0000000000000000");
+    let with = |path: &str, text: &str| none.clone().with(&format!("/etc/security/{path}"), text);
+    let fix = |files: &FakeFiles| result(files, None, "realtime-priority-limit").fix;
+    let granted =
+        ["@realtime - rtprio 99", "@audio\tsoft  rtprio unlimited # jack", "* - rtprio 99"];
+    for line in granted {
+        let fix = fix(&with("limits.d/95-rt.conf", line)).expect("a fix");
+        assert!(fix.contains("/95-rt.conf grants it") && !fix.contains("echo"), "{fix}");
+    }
+    let fix_of = fix(&with("limits.conf", "@realtime - rtprio 99")).expect("a fix");
+    assert!(fix_of.contains("/etc/security/limits.conf grants it"), "{fix_of}");
+    for line in [
+        "",
+        "#@realtime - rtprio 99",
+        "@realtime - rtprio 50",
+        "@realtime - memlock 99",
+        "@realtime hard rtprio 99",
+        "@realtime rtprio 99",
+    ] {
+        let fix = fix(&with("limits.d/95-rt.conf", line)).expect("a fix");
+        assert!(fix.starts_with("echo '@realtime - rtprio 99' > "), "{line}: {fix}");
+    }
+    assert!(fix(&with("limits.d/95-rt.txt", granted[0])).expect("a fix").starts_with("echo"));
+}
+
+#[test]
 fn no_remedy_sets_all_cpus_apart_or_names_none() {
     let hosts =
         ["debian-standard", "debian-standard-isolated", "debian-rt", "arm64-board", "cloud-guest"];
@@ -235,6 +298,9 @@ fn no_remedy_sets_all_cpus_apart_or_names_none() {
                     };
                     let set: CpuSet = list.trim_end_matches(',').parse().expect("a list");
                     assert!(!online.is_subset(&set), "{}: {fix}", result.id);
+                    // `housekeeping-cpus` asks to leave the first CPU out; `isolcpus=` keeps it
+                    // where it is in force.
+                    assert!(word == "isolcpus=" || !set.contains(0), "{}: {fix}", result.id);
                 }
                 for word in ["irqaffinity=", "set CPUAffinity="] {
                     assert_ne!(
