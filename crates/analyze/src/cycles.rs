@@ -8,7 +8,7 @@ pub mod lint;
 pub mod stream;
 
 pub use delay::{By, Delay, find_delay};
-pub use follow::{Begins, Follower, Measured, skipped};
+pub use follow::{Begins, Follower, Measured, NotEnded, skipped};
 pub use infer::{Candidate, Constraint, Inferred, LEAST, infer};
 
 use punctual_core::cycle::{Cycle, CycleKind, WaitingCall, WokenBy};

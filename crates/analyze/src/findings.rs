@@ -12,7 +12,7 @@ pub use validity::of_validity;
 
 /// Every finding that figures can raise, with one line on what it means; docs/reference/json.md
 /// lists the same.
-pub const IDS: [(&str, &str); 36] = [
+pub const IDS: [(&str, &str); 37] = [
     ("cut-off", "the run has no recorded end"),
     ("ended-early", "the run was interrupted or stopped before its end"),
     ("bundle-damaged", "a part of the bundle could not be read"),
@@ -21,6 +21,7 @@ pub const IDS: [(&str, &str); 36] = [
     ("validation-differs", "a workload reports other counts than an independent source"),
     ("load-failed", "a load failed"),
     ("no-samples", "nothing was measured"),
+    ("not-ended", "a sample had not ended when the measurement did: a lower bound of it is known"),
     ("series-absent", "a series could not be measured on this system"),
     ("not-real-time", "the measuring thread did not get the requested real-time scheduling"),
     ("time-sharing", "real-time scheduling was not requested for the measuring thread"),

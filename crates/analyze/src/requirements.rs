@@ -3,7 +3,8 @@
 //! What was lost could have been anything. So each figure is known as a range: a point where all is
 //! known, wider where samples were lost, where the count is too small for the percentile, or where
 //! the run was cut off. A requirement is met when it holds at both ends of the range, not met when
-//! it fails at both, and undecided otherwise. A percentile that the count does not support is in no
+//! it fails at both, and undecided otherwise. A sample that had not ended with the measurement
+//! ([`SeriesData::hanging`]) is known from its lower bound on. A percentile that the count does not support is in no
 //! table ([`percentiles`]) and decides no requirement either.
 
 use crate::Distribution;
@@ -12,7 +13,8 @@ use punctual_bundle::meta::{ATTACHED_WORKLOAD, ENTRIES_WORKLOAD};
 use punctual_bundle::state::{State, ThreadUsage};
 use punctual_bundle::summary::{RequirementSummary, VerdictWord};
 use punctual_bundle::{Completeness, SeriesMeta};
-use punctual_core::{Comparison, Fact, Losses, Metric, Nanos, Requirement};
+use punctual_core::{Comparison, Fact, Metric, Nanos, Requirement, SeriesData};
+use std::ops::RangeInclusive;
 
 /// The evidence of a series for a requirement.
 #[derive(Clone, Copy)]
@@ -56,10 +58,17 @@ pub fn evaluate(text: &str, evidence: &Evidence) -> RequirementSummary {
         Ok(requirement) => requirement,
         Err(error) => return undecided(format!("syntax error: {error}")),
     };
-    let decided = match range(requirement.metric, evidence) {
+    let mut decided = match range(requirement.metric, evidence) {
         Ok(range) => decide(text, &requirement, range),
         Err(reason) => undecided(reason),
     };
+    // A lower bound decides by itself.
+    let data = &evidence.state.data;
+    if let Some(one) = data.hanging().filter(|one| !one.ended && Some(one.at_least) > data.max)
+        && (requirement.metric, decided.verdict) == (Metric::Max, VerdictWord::NotMet)
+    {
+        decided.reason = Some(format!("at least {}, not ended", one.at_least.readable()));
+    }
     RequirementSummary { beyond: beyond(&requirement, evidence.plain), ..decided }
 }
 
@@ -143,7 +152,7 @@ fn range(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
     if losses.recorded == 0 && evidence.meta.workload == ENTRIES_WORKLOAD {
         return Ok(nothing_came(metric, evidence));
     }
-    if losses.recorded == 0 {
+    if losses.recorded == 0 && evidence.state.data.hanging().is_none() {
         return Err("nothing was measured".into());
     }
     match metric {
@@ -151,10 +160,13 @@ fn range(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
         Metric::Overruns | Metric::Skipped | Metric::Lost if !evidence.meta.are_losses_known() => {
             Err(format!("the record has no {metric}"))
         }
-        Metric::Overruns => overruns(evidence.meta, losses)
-            .map(|overruns| at_least(overruns, evidence))
+        Metric::Overruns => overruns(evidence.meta, &evidence.state.data)
+            .map(|range| within(range, evidence))
             .ok_or_else(|| "the record does not distinguish overruns".to_owned()),
-        Metric::Skipped => Ok(at_least(losses.skipped, evidence)),
+        Metric::Skipped => {
+            let more = losses.skipped.saturating_add(passed(&evidence.state.data));
+            Ok(within(losses.skipped..=more, evidence))
+        }
         Metric::Lost => Ok(at_least(losses.dropped, evidence)),
         Metric::Faults => usage(evidence, |u| u.minor_faults.saturating_add(u.major_faults)),
         Metric::Switches => usage(evidence, |u| u.involuntary_switches),
@@ -167,35 +179,56 @@ fn range(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
 }
 
 /// Overruns of a series. A workload has no cycle for a release that passed: there each is a skipped
-/// one. `None` where the record of a program does not distinguish the two.
-pub(crate) fn overruns(meta: &SeriesMeta, losses: &Losses) -> Option<u64> {
+/// one. Of the releases that passed in a cycle that had not ended the first is one, and the others
+/// will be, unless a cycle makes up for them. `None` where the record of a program does not
+/// distinguish the two.
+pub(crate) fn overruns(meta: &SeriesMeta, data: &SeriesData) -> Option<RangeInclusive<u64>> {
+    let (losses, passed) = (&data.losses, passed(data));
     match meta.workload == ATTACHED_WORKLOAD {
-        true => losses.overruns,
-        false => Some(losses.overruns.unwrap_or(losses.skipped)),
+        true => {
+            losses.overruns.map(|of| of.saturating_add(passed.min(1))..=of.saturating_add(passed))
+        }
+        false => {
+            let all = losses.overruns.unwrap_or(losses.skipped).saturating_add(passed);
+            Some(all..=all)
+        }
     }
+}
+
+fn passed(data: &SeriesData) -> u64 {
+    data.hanging().map_or(0, |one| one.passed)
 }
 
 /// Why figures over all samples are not those of all that happened; `None` where they are.
 fn missing(evidence: &Evidence) -> Option<String> {
-    let dropped = evidence.state.data.losses.dropped;
-    match evidence.completeness {
-        Completeness::CutOff => Some("the run was cut off: what followed is unknown".into()),
-        Completeness::Whole if dropped > 0 => {
-            Some(format!("{dropped} samples were lost: any of them may violate it"))
-        }
-        Completeness::Whole => None,
+    let data = &evidence.state.data;
+    let dropped = data.losses.dropped;
+    if evidence.completeness == Completeness::CutOff {
+        return Some("the run was cut off: what followed is unknown".into());
     }
+    if let Some(one) = data.hanging().filter(|one| !one.ended) {
+        return Some(format!(
+            "the last one had lasted {} at the end, and not ended: how long it takes is unknown",
+            one.lasted.readable()
+        ));
+    }
+    (dropped > 0).then(|| format!("{dropped} samples were lost: any of them may violate it"))
 }
 
 /// A count that only grows while a run goes on.
 fn at_least(count: u64, evidence: &Evidence) -> Range {
+    within(count..=count, evidence)
+}
+
+/// The same where it is not known exactly.
+fn within(count: RangeInclusive<u64>, evidence: &Evidence) -> Range {
+    let (low, high) = (*count.start() as f64, *count.end() as f64);
     match evidence.completeness {
-        Completeness::Whole => Range::exactly(count as f64),
-        Completeness::CutOff => Range::wide(
-            count as f64,
-            f64::INFINITY,
-            "the run was cut off: there may have been more",
-        ),
+        Completeness::Whole if low == high => Range::exactly(low),
+        Completeness::Whole => Range::wide(low, high, missing(evidence).unwrap_or_default()),
+        Completeness::CutOff => {
+            Range::wide(low, f64::INFINITY, "the run was cut off: there may have been more")
+        }
     }
 }
 
@@ -212,13 +245,21 @@ fn moment(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
     let nanos = |n: Option<Nanos>| n.map(|n| n.ns() as f64);
     let figure = match metric {
         Metric::Min => nanos(data.min),
-        Metric::Max => nanos(data.max),
+        Metric::Max => nanos(data.longest()),
         Metric::Mean => data.mean(),
         _ => data.stddev(),
     };
-    let figure = figure.ok_or_else(|| format!("the record has no {metric}"))?;
+    let no_figure = || match data.hanging() {
+        Some(_) => missing(evidence).unwrap_or_default(),
+        None => format!("the record has no {metric}"),
+    };
+    let figure = figure.ok_or_else(no_figure)?;
     let Some(why) = missing(evidence) else { return Ok(Range::exactly(figure)) };
     let (low, high) = match metric {
+        Metric::Min if data.losses.dropped == 0 && evidence.completeness == Completeness::Whole => {
+            let hanging = data.hanging().map_or(f64::INFINITY, |one| one.at_least.ns() as f64);
+            (figure.min(hanging), figure)
+        }
         Metric::Max => (figure, f64::INFINITY),
         Metric::Min => (f64::NEG_INFINITY, figure),
         _ => (f64::NEG_INFINITY, f64::INFINITY),
@@ -229,8 +270,9 @@ fn moment(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
 fn percentile(percentile: f64, of: &Distribution, evidence: &Evidence) -> Result<Range, String> {
     let data = &evidence.state.data;
     // As many samples as there were, those that the correction added included.
-    let (n, dropped) = (of.count(), data.losses.dropped);
-    if n == 0 {
+    let hanging = data.hanging().map_or(0, |_| 1);
+    let (n, dropped) = (of.count(), data.losses.dropped.saturating_add(hanging));
+    if n == 0 && hanging == 0 {
         return Err("only minimum, mean and maximum were recorded, no distribution".into());
     }
     if evidence.completeness == Completeness::CutOff {

@@ -288,7 +288,7 @@ fn summarize_as(view: &SeriesView, completeness: Completeness) -> SeriesSummary 
         count: data.count(),
         min: data.min.map(Nanos::ns),
         mean: data.mean(),
-        max: data.max.map(Nanos::ns),
+        max: data.longest().map(Nanos::ns),
         stddev: data.stddev(),
         median: plain.percentile(50.0).map(Nanos::ns),
         modes: data.exact.modes().into_iter().map(Nanos::ns).collect(),
@@ -305,7 +305,8 @@ fn summarize_as(view: &SeriesView, completeness: Completeness) -> SeriesSummary 
                 .saturating_add(data.losses.dropped),
         ),
         overruns: counted(data.losses.skipped)
-            .and_then(|_| requirements::overruns(meta, &data.losses)),
+            .and_then(|_| requirements::overruns(meta, data))
+            .map(|range| *range.start()),
         skipped: counted(data.losses.skipped),
         lost: counted(data.losses.dropped),
         above_range: data.exact.above,
@@ -315,6 +316,7 @@ fn summarize_as(view: &SeriesView, completeness: Completeness) -> SeriesSummary 
         digest: state.digest.clone(),
         usage: state.usage.clone(),
         worst: data.worst.iter().map(worst_sample).collect(),
+        unfinished: data.hanging(),
         account: account.map_or(Fact::NotAsked, account::summarize),
         requirements: meta
             .requirements

@@ -41,6 +41,9 @@ pub struct DecidingFigure {
     pub samples: u64,
     /// Its largest value in ns.
     pub max: Option<i64>,
+    /// The value is the lower bound of a sample that had not ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_ended: bool,
 }
 
 /// What delayed late samples, with the shares of their time.

@@ -17,7 +17,9 @@ use crate::hdr::Pairs;
 use crate::state::{self, MAX_BINS, State, ThreadUsage};
 use crate::varint::{Cursor, put, put_signed};
 use hdrhistogram::Histogram;
-use punctual_core::{ClockNs, Fact, LinearHistogram, Losses, Nanos, Sample, SeriesData};
+use punctual_core::{
+    ClockNs, Fact, LinearHistogram, Losses, Nanos, Sample, SeriesData, Unfinished,
+};
 
 /// The first bytes of every frame.
 pub const MAGIC: &[u8; 8] = b"PNCTCKP1";
@@ -122,6 +124,14 @@ fn put_state(out: &mut Vec<u8>, state: &State) {
     put(out, state.log_bytes);
     // Versions that did not distinguish them end here.
     put(out, data.losses.overruns.map_or(0, |overruns| overruns.saturating_add(1)));
+    // Older ones that do, here.
+    if let Some(one) = &data.unfinished {
+        put(out, 1 + u64::from(one.ended));
+        put_signed(out, one.due.ns());
+        put_signed(out, one.at_least.ns());
+        put_signed(out, one.lasted.ns());
+        put(out, one.passed);
+    }
 }
 
 fn put_optional(out: &mut Vec<u8>, value: Option<Nanos>) {
@@ -237,6 +247,7 @@ fn take_state(from: &mut Cursor) -> Taken<State> {
     let (samples_kept, log_bytes) = (from.take()?, from.take()?);
     let overruns = from.take().and_then(|overruns| overruns.checked_sub(1));
     let losses = Losses { recorded, skipped, dropped, overruns };
+    let unfinished = take_unfinished(from);
     let state = || {
         let (whole, corrected) = (whole?, corrected.transpose()?);
         let data = SeriesData {
@@ -250,10 +261,22 @@ fn take_state(from: &mut Cursor) -> Taken<State> {
             sum_squares,
             worst,
             losses,
+            unfinished,
         };
         Ok(State { data, usage: usage?, digest: None, samples_kept, log_bytes })
     };
     Some(state())
+}
+
+fn take_unfinished(from: &mut Cursor) -> Option<Unfinished> {
+    let kind = from.take().filter(|kind| *kind > 0)?;
+    Some(Unfinished {
+        due: ClockNs(from.take_signed()?),
+        at_least: Nanos(from.take_signed()?),
+        lasted: Nanos(from.take_signed()?),
+        passed: from.take()?,
+        ended: kind == 2,
+    })
 }
 
 fn take_optional(from: &mut Cursor) -> Option<Option<Nanos>> {

@@ -2,7 +2,9 @@
 //! whole. While the run goes on the same is kept in a [`checkpoint`](crate::checkpoint).
 
 use crate::hdr::{Counts, Pairs};
-use punctual_core::{ClockNs, Digest, Fact, LinearHistogram, Losses, Nanos, Sample, SeriesData};
+use punctual_core::{
+    ClockNs, Digest, Fact, LinearHistogram, Losses, Nanos, Sample, SeriesData, Unfinished,
+};
 use serde::{Deserialize, Serialize, Serializer};
 use std::io::{self, Write};
 
@@ -51,6 +53,8 @@ struct StateDoc<E, H> {
     sum_squares: Option<String>,
     worst: Vec<(u64, i64, i64, u32)>,
     losses: Losses,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unfinished: Option<Unfinished>,
     usage: Fact<ThreadUsage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     digest: Option<Digest>,
@@ -116,6 +120,7 @@ impl State {
             sum_squares: d.sum_squares.map(|s| s.to_string()),
             worst: d.worst.iter().map(|s| (s.seq, s.due.ns(), s.woke.ns(), s.cpu)).collect(),
             losses: d.losses,
+            unfinished: d.unfinished,
             usage: self.usage.clone(),
             digest: self.digest.clone(),
             samples_kept: self.samples_kept,
@@ -149,6 +154,7 @@ impl State {
                 .map_err(|_| "the sum is not a number")?,
             worst: worst.collect(),
             losses: doc.losses,
+            unfinished: doc.unfinished,
         };
         check(&data)?;
         let (samples_kept, log_bytes) = (doc.samples_kept, doc.log_bytes);
@@ -172,6 +178,12 @@ pub(crate) fn check(data: &SeriesData) -> Result<(), String> {
     let expected =
         recorded.checked_add(data.losses.skipped).and_then(|n| n.checked_add(data.losses.dropped));
     expected.ok_or("the losses are more than can be counted")?;
+    if let Some(one) = data.unfinished.filter(|one| one.at_least > one.lasted) {
+        return Err(format!(
+            "an unfinished sample of at least {} lasted {}",
+            one.at_least, one.lasted
+        ));
+    }
     match (data.min, data.max) {
         (None, None) if recorded == 0 => Ok(()),
         (Some(min), Some(max)) if recorded > 0 && min <= max => Ok(()),

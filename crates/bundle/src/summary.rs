@@ -13,7 +13,7 @@ use crate::meta::MeasureMeta;
 use crate::state::ThreadUsage;
 use crate::verdict::Verdict;
 use punctual_core::event::Recorded;
-use punctual_core::{AccountCost, Digest, Fact, Finding, MainPart};
+use punctual_core::{AccountCost, Digest, Fact, Finding, MainPart, Unfinished};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -271,6 +271,10 @@ pub struct SeriesSummary {
     pub usage: Fact<ThreadUsage>,
     /// The worst samples, the latest first.
     pub worst: Vec<WorstSample>,
+    /// A sample that had not ended with the measurement, where it may decide: `max` is then its
+    /// lower bound, if that is longer than every finished one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<Unfinished>,
     /// Where the time of all samples went; absent where that was not asked for.
     #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
     pub account: Fact<AccountSummary>,

@@ -205,6 +205,18 @@ pub struct Cycle {
     pub run: Split,
 }
 
+/// What a thread is in, at an instant: a wait, or the cycle after it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OpenCycle {
+    /// The waiting call, and when it was entered.
+    pub call: WaitingCall,
+    pub entered: MonotonicNs,
+    /// Since when the wait is over; `None`: it is not.
+    pub release: Option<MonotonicNs>,
+    /// When the call returned.
+    pub returned: Option<MonotonicNs>,
+}
+
 impl Cycle {
     /// Whether it is known when it was due. Where it is not, `release` is the return of its wait.
     pub fn is_release_known(&self) -> bool {

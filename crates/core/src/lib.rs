@@ -49,7 +49,7 @@ pub use notes::{Cell, ClockCost, Column, Figure, Notes, Table, Tolerance, Valida
 pub use perf_event::PerfEvent;
 pub use published::{Published, PublishedResult, Shape, ShapeError, Term};
 pub use requirement::{Comparison, Metric, Requirement, Verdict};
-pub use sample::{Losses, Sample, Window};
+pub use sample::{Losses, Sample, Unfinished, Window};
 pub use sched::{Clock, Policy, Priority};
 pub use series::{SeriesData, SeriesShape};
 pub use series_requirement::{NamedSeries, SeriesRequirement, cpu_label};

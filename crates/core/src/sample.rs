@@ -23,6 +23,22 @@ impl Sample {
     }
 }
 
+/// An interval that was under way when the measurement ended: a sample with a lower bound.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Unfinished {
+    /// When it was due, on the clock of its series.
+    pub due: ClockNs,
+    /// Its latency is at least this.
+    pub at_least: Nanos,
+    /// How long it was seen; more than `at_least` where some of that may not be its own.
+    pub lasted: Nanos,
+    /// Releases that passed meanwhile.
+    pub passed: u64,
+    /// Its own end was seen, and only its cycle was under way.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ended: bool,
+}
+
 /// The samples of one window of time: samples over time at a bounded size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Window {

@@ -1,6 +1,6 @@
 //! Everything that is kept of a series of samples, live and in a bundle alike.
 
-use crate::{LinearHistogram, Losses, Nanos, Sample};
+use crate::{LinearHistogram, Losses, Nanos, Sample, Unfinished};
 use hdrhistogram::Histogram;
 
 /// How many of the worst samples are kept whole, unless asked otherwise.
@@ -50,6 +50,8 @@ pub struct SeriesData {
     /// The worst samples, the latest first.
     pub worst: Vec<Sample>,
     pub losses: Losses,
+    /// The sample that was under way at the end: in no other statistic.
+    pub unfinished: Option<Unfinished>,
 }
 
 /// An empty HDR histogram of punctual's precision, which grows as it must.
@@ -78,6 +80,7 @@ impl SeriesData {
             sum_squares: Some(0),
             worst: Vec::with_capacity(WORST_KEPT + 1),
             losses: Losses::default(),
+            unfinished: None,
         }
     }
 
@@ -133,6 +136,20 @@ impl SeriesData {
         self.worst.truncate(WORST_KEPT);
     }
 
+    /// The unfinished sample, unless it is young like any other: it was longer than every finished
+    /// one, or a release passed meanwhile.
+    pub fn hanging(&self) -> Option<Unfinished> {
+        let matters = |one: &Unfinished| {
+            self.max.is_none_or(|max| one.lasted > max) || one.passed > 0 && !one.ended
+        };
+        self.unfinished.filter(matters)
+    }
+
+    /// The maximum with the lower bound of a hanging sample; `None` without samples.
+    pub fn longest(&self) -> Option<Nanos> {
+        self.max.into_iter().chain(self.hanging().map(|one| one.at_least)).max()
+    }
+
     /// Adds the samples of another series of the same kind: what both hold is then as if one had
     /// recorded all.
     pub fn add(&mut self, other: &SeriesData) {
@@ -151,6 +168,8 @@ impl SeriesData {
         self.sum_squares =
             self.sum_squares.zip(other.sum_squares).map(|(a, b)| a.saturating_add(b));
         other.worst.iter().for_each(|sample| self.keep_if_bad(sample));
+        self.unfinished =
+            self.unfinished.into_iter().chain(other.unfinished).max_by_key(|one| one.lasted);
         self.losses.recorded += other.losses.recorded;
         self.losses.skipped += other.losses.skipped;
         self.losses.dropped += other.losses.dropped;

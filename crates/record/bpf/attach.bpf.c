@@ -148,6 +148,17 @@ struct attached {
 	u8 stopper_comm[16];
 };
 
+#define STANDS(member, at) \
+	_Static_assert(__builtin_offsetof(struct attached, member) == (at), #at " in wire.h")
+STANDS(phase, WIRE_ATTACHED_PHASE);
+STANDS(stage, WIRE_ATTACHED_STAGE);
+STANDS(postponed, WIRE_ATTACHED_POSTPONED);
+STANDS(postponed.returned, WIRE_ATTACHED_RETURNED);
+STANDS(cycle, WIRE_ATTACHED_CYCLE);
+STANDS(asked, WIRE_ATTACHED_ASKED);
+_Static_assert(OPEN == WIRE_PHASE_OPEN && WAITING == WIRE_PHASE_WAITING &&
+	       WOKEN == WIRE_PHASE_WOKEN && RETURN_POSTPONED == WIRE_RETURN_POSTPONED, "wire.h");
+
 #include "typed.h"
 
 /* A thread's value, of which the kernel copies a new one. */
@@ -2261,6 +2272,7 @@ NOINLINE int ends(struct task_struct *task, u32 tid)
 	if (!task || !buffer)
 		return 0;
 	m.begin = bpf_ktime_get_ns();
+	bpf_probe_read_kernel(&m.next, sizeof(m.next), &task->exit_code);
 	bpf_probe_read_kernel(m.next_comm, sizeof(m.next_comm), &task->comm);
 	return emit_to(buffer, m.begin, tid, WIRE_MOMENT, cpu, (const u64 *)&m, sizeof(m) / 8);
 }

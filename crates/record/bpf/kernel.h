@@ -139,6 +139,7 @@ struct task_struct {
 	struct sched_entity se;
 	struct sched_dl_entity dl;
 	bool throttled;
+	int exit_code;
 	char comm[16];
 };
 /* Before 5.16 the CPU stood in task_struct itself. */

@@ -468,6 +468,19 @@ struct wire_cycle {
 	u64 run[23]; /* from there to `again` */
 };
 
+/* Where the cycle that a thread is in stands in its value in the map `threads`, for user space: the
+ * offsets of members of struct attached, and the phases of it. */
+#define WIRE_ATTACHED_PHASE 572
+#define WIRE_ATTACHED_STAGE 600
+#define WIRE_ATTACHED_POSTPONED 608
+#define WIRE_ATTACHED_RETURNED 752
+#define WIRE_ATTACHED_CYCLE 832
+#define WIRE_ATTACHED_ASKED 1736
+#define WIRE_PHASE_OPEN 1
+#define WIRE_PHASE_WAITING 2
+#define WIRE_PHASE_WOKEN 3
+#define WIRE_RETURN_POSTPONED 3 /* a stage */
+
 /* Where a thread was within a cycle. The header has its end, and the thread. */
 #define WIRE_MOMENT 83
 #define WIRE_MOMENT_PREEMPTED 1
@@ -482,7 +495,7 @@ struct wire_moment {
 	u64 begin;
 	u64 slept; /* ns until it was woken */
 	i32 stack; /* of its functions in user mode; below 0: none */
-	u32 next; /* the thread that got the CPU */
+	u32 next; /* the thread that got the CPU; of an exit its status as of wait(2) */
 	u32 call; /* the number of its system call + 1; 0: none, or not looked at */
 	u8 kind; /* WIRE_MOMENT_… */
 	u8 within; /* WIRE_PART_…: what the sleep is */

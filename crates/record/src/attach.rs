@@ -14,6 +14,7 @@
 
 mod compat;
 mod cost;
+mod open;
 mod record;
 mod stacks;
 mod steal;
@@ -30,9 +31,11 @@ use crate::translate::NR_FUTEX;
 use crate::wire::layout::{self as wire, Selection};
 use aya_obj::btf::Btf;
 use punctual_core::cycle::{
-    CallClass, Cycle, FILE_CALLS, MARKED, Moment, POLLS, WAITING_CALLS, WaitingCall, WokenBy,
+    CallClass, Cycle, FILE_CALLS, MARKED, Moment, OpenCycle, POLLS, WAITING_CALLS, WaitingCall,
+    WokenBy,
 };
 use punctual_core::{CpuSet, Finding, Severity};
+use punctual_sys::clock;
 use record::Moments;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -302,6 +305,19 @@ impl Attacher {
             record::read(&self.scratch, &mut seen, &mut self.moments);
         }
         self.look_at_timers();
+    }
+
+    /// What a thread is in now: the kernel makes no record of a cycle before its end. `None` where
+    /// that is not known, or changes at this instant.
+    pub fn open(&self, tid: u32) -> Option<OpenCycle> {
+        let map = self.object.map("threads").ok()?;
+        let mut value = vec![0; self.object.value_size("threads")];
+        let mut look = || {
+            sys::look_up(map, &tid.to_ne_bytes(), &mut value).ok()?;
+            open::decode(&value, clock::monotonic())
+        };
+        // The programs may write it meanwhile.
+        look().filter(|first| look() == Some(*first))
     }
 
     /// Each exit from idle starts a timer: nobody looks where no cycle needs it. What is refused is

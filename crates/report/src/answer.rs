@@ -4,6 +4,7 @@
 use crate::format::{count, counted, micros, percent, plain};
 use crate::sentence::advice::{self, Rules};
 use crate::sentence::{self, listed};
+use crate::tables::figures::is_max_not_ended;
 use crate::verdict::of_reason;
 use punctual_analyze::Explanations;
 use punctual_analyze::answer::{Blame, Blamed, Deciding, Delayed, deciding, delays};
@@ -12,7 +13,7 @@ use punctual_bundle::exact::ExactSample;
 use punctual_bundle::summary::{RequirementSummary, Summary, VerdictWord};
 use punctual_bundle::verdict::FailedPart;
 use punctual_bundle::{Outcome, Reason, Timebase};
-use punctual_core::{CauseKind, Comparison, Fact, Finding, Names, Nanos, Severity};
+use punctual_core::{CauseKind, Comparison, Fact, Finding, Metric, Names, Nanos, Severity};
 
 /// Causes that are named in a sentence.
 const CAUSES: usize = 4;
@@ -91,6 +92,7 @@ fn figure(summary: &Summary, of: &Deciding<'_>) -> DecidingFigure {
         beyond: of.beyond,
         samples: of.series.count,
         max: of.series.max,
+        not_ended: of.metric == Metric::Max && is_max_not_ended(of.series),
     }
 }
 
@@ -250,7 +252,10 @@ pub fn figure_sentence(figure: &DecidingFigure, time: impl Fn(f64) -> String) ->
         true => time(value),
         false => count(value.max(0.0) as u64),
     };
-    let mut text = format!("{}: {} {}", plain(&figure.series), figure.metric, value(figure.value));
+    let not_ended = if figure.not_ended { ", not ended" } else { "" };
+    let sign = if figure.not_ended { "≥ " } else { "" };
+    let (series, metric) = (plain(&figure.series), &figure.metric);
+    let mut text = format!("{series}: {metric} {sign}{}{not_ended}", value(figure.value));
     if let (Some(comparison), Some(bound)) = (&figure.comparison, figure.bound) {
         text += &format!(", required {comparison} {}", value(bound as f64));
     }

@@ -212,6 +212,8 @@ impl Cycles {
             drained.begun |= self.decide(tid, ended, place);
         }
         for (tid, thread) in &mut self.threads {
+            thread.look(&self.attacher, ended);
+            drained.above = drained.above.or_else(|| thread.above());
             self.stacks_lost += thread.worst_cycles.look_up(*tid, &self.attacher);
         }
         let threads = self.threads.values();
@@ -250,19 +252,25 @@ impl Cycles {
             *at <= now && tid.is_none_or(|tid| tid == *of)
         };
         let ended: Vec<_> = self.ends.extract_if(.., is_one).collect();
-        ended.into_iter().fold(false, |begun, (tid, _, what)| begun | self.end(tid, what, place))
+        ended.into_iter().fold(false, |begun, ended| begun | self.end(ended, place))
     }
 
-    fn end(&mut self, tid: u32, what: MomentKind, place: &mut SeriesPlace<'_>) -> bool {
+    fn end(
+        &mut self,
+        (tid, at, what): (u32, MonotonicNs, MomentKind),
+        place: &mut SeriesPlace<'_>,
+    ) -> bool {
         let Some(thread) = self.threads.get_mut(&tid) else { return false };
-        let mut begun = false;
-        if let MomentKind::Exit { name } = what {
+        let (mut begun, mut status) = (false, None);
+        if let MomentKind::Exit { name, status: of_exit } = what {
             thread.ended_as(name);
             begun = self.decide(tid, true, place);
             self.attacher.forget(tid);
+            status = of_exit;
         }
         let lost = self.lost();
         let Some(mut thread) = self.threads.remove(&tid) else { return begun };
+        thread.exits(at, status);
         if thread.label().is_none() {
             // Why it has none.
             if what != MomentKind::Exec && self.ended.len() < THREADS {

@@ -1,8 +1,8 @@
 //! The cycles of a thread one after the other, once it is known which wait they begin with.
 
 use super::{Inferred, Site};
-use punctual_core::cycle::{Cycle, CycleKind};
-use punctual_core::{MonotonicNs, Nanos};
+use punctual_core::cycle::{Cycle, CycleKind, OpenCycle, SeriesKind};
+use punctual_core::{ClockNs, MonotonicNs, Nanos, Unfinished};
 use std::collections::VecDeque;
 
 /// A cycle, and what came before it.
@@ -20,6 +20,38 @@ pub struct Measured {
     pub skipped: u64,
     /// Its release is the first that passed while some cycle before it ran.
     pub overrun: bool,
+}
+
+/// A cycle that has not ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NotEnded {
+    pub release: MonotonicNs,
+    /// When its waiting call returned; `None`: it has not.
+    pub returned: Option<MonotonicNs>,
+    /// Until when it was seen.
+    pub now: MonotonicNs,
+    /// Releases that passed since its own, where they come at equal distances.
+    pub passed: u64,
+}
+
+impl NotEnded {
+    /// Its lower bound in a series. How much of it is execution is not known, nor when the next one
+    /// begins.
+    pub fn of_series(&self, kind: SeriesKind) -> Unfinished {
+        let (due, passed) = (ClockNs(self.release.ns()), self.passed);
+        let lasted = Nanos((self.now - self.release).ns().max(0));
+        let open = Unfinished { due, at_least: lasted, lasted, passed, ended: false };
+        match (kind, self.returned) {
+            (SeriesKind::Wakeup, Some(returned)) => {
+                let took = Nanos((returned - self.release).ns().max(0));
+                Unfinished { at_least: took, lasted: took, ended: true, ..open }
+            }
+            (SeriesKind::Wakeup | SeriesKind::Response, _) => open,
+            (SeriesKind::Execution | SeriesKind::Period, _) => {
+                Unfinished { at_least: Nanos::ZERO, ..open }
+            }
+        }
+    }
 }
 
 /// What is known of the beginning of a cycle.
@@ -76,6 +108,33 @@ impl Follower {
         let last = self.finish();
         self.last = None;
         last
+    }
+
+    /// The cycle that has not ended, by what the thread is in at `now`. A wait that is none of the
+    /// cycle's belongs to the one before it, if that is the last that was seen.
+    pub fn not_ended(&self, open: &OpenCycle, now: MonotonicNs) -> Option<NotEnded> {
+        let (release, returned) = match self.site.has(open.call) {
+            true => (open.release?, open.returned),
+            false => {
+                let last = self.pending.filter(|last| last.again == open.entered)?;
+                (last.release, Some(last.returned))
+            }
+        };
+        Some(self.until(NotEnded { release, returned, now, passed: 0 }, now))
+    }
+
+    /// The same cycle, seen until `now`.
+    pub fn until(&self, cycle: NotEnded, now: MonotonicNs) -> NotEnded {
+        let period = self.period.filter(|period| period.ns() > 0);
+        let passed = period.map_or(0, |period| (now - cycle.release).ns().max(0) / period.ns());
+        NotEnded { now, passed: passed as u64, ..cycle }
+    }
+
+    /// The cycle that was due next, where the period shows when, and more than that has passed.
+    pub fn due(&self, now: MonotonicNs) -> Option<NotEnded> {
+        let release = self.pending?.release + self.period?;
+        let due = self.until(NotEnded { release, returned: None, now, passed: 0 }, now);
+        (due.passed > 0).then_some(due)
     }
 
     /// The last cycle: nothing comes after it.

@@ -19,7 +19,7 @@ pub use shown::{Shown, missing};
 use crate::gaps::{Gaps, Scope};
 use cpu::{Cpu, Expiry};
 use punctual_core::cycle::{
-    CallClass, Cycle, DescriptorSet, Moment, MomentKind, TaskName, WaitingCall, WokenBy,
+    CallClass, Cycle, DescriptorSet, Moment, MomentKind, OpenCycle, TaskName, WaitingCall, WokenBy,
 };
 use punctual_core::event::{Futex, TaskState, signal};
 use punctual_core::{Event, EventKind, MainPart, MonotonicNs};
@@ -90,6 +90,17 @@ impl Stream {
     /// Events of more threads or CPUs than are followed.
     pub fn untracked(&self) -> u64 {
         self.untracked
+    }
+
+    /// What a thread is in at the last event, unless events are missing since its wait began.
+    pub fn open(&self, tid: u32) -> Option<OpenCycle> {
+        let thread = self.threads.get(&tid)?;
+        // Its own timer is among those that were started in the call; interrupts start others.
+        let sleeps = thread.call.is_some_and(|(call, _)| self.calls.is_sleep(call));
+        let due = thread.started.iter().map(|(_, due)| *due).max();
+        let open = thread.open(due.filter(|due| sleeps && *due < self.now))?;
+        let is_whole = self.gaps.within(Scope::AnyCpu, open.entered, self.now).is_none();
+        is_whole.then_some(open)
     }
 
     /// The priority of a thread as its last events show it, as the kernel's `prio`.
@@ -168,7 +179,7 @@ impl Stream {
                 // Its id may be another thread's from now on.
                 let known = self.threads.contains_key(&tid);
                 self.forget(tid);
-                let what = MomentKind::Exit { name: TaskName::default() };
+                let what = MomentKind::Exit { name: TaskName::default(), status: None };
                 let moment = Moment { tid, begin: at, end: at, what, call: None, stack: None };
                 known.then(|| take(Found::Moment(moment)));
             }

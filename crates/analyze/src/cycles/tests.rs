@@ -1,7 +1,8 @@
 use super::*;
 use proptest::prelude::*;
 use punctual_core::cycle::{
-    Awaited, CallSet, Culprit, DescriptorSet, LockEvidence, LockHolder, TaskName,
+    Awaited, CallSet, Culprit, DescriptorSet, LockEvidence, LockHolder, OpenCycle, SeriesKind,
+    TaskName, WaitingCall,
 };
 use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
 
@@ -389,4 +390,38 @@ fn what_delayed_a_cycle_is_what_took_longer_than_usual_and_who_took_half_of_that
     let irq = Cycle { culprit: ran(900), ..quiet };
     assert_eq!(found(MainPart::Irq, 900, irq), of(MainPart::Irq, 900, None));
     assert_eq!(find_delay(&quiet, &typical), None);
+}
+
+#[test]
+fn a_cycle_that_has_not_ended_has_a_lower_bound_in_each_series() {
+    let cycles = thread(1_000_000, &[100_000; 40]);
+    let found = inferred(&cycles);
+    let mut follower = Follower::new(&found);
+    let last = *cycles.last().expect("some");
+    cycles.into_iter().for_each(|cycle| _ = follower.push(cycle));
+    let release = last.release + Nanos::MILLI;
+    let now = release + Nanos(1_602_000_000);
+    let returned = Some(release + Nanos(5_000));
+    let waits = OpenCycle { call: last.call, entered: last.again, release: None, returned: None };
+    assert_eq!(follower.not_ended(&waits, now), None, "it waits for its release");
+    let open = OpenCycle { release: Some(release), returned, ..waits };
+    let cycle = follower.not_ended(&open, now).expect("it is open");
+    assert_eq!((cycle.release, cycle.passed), (release, 1_602));
+    let of = |kind| {
+        let one = cycle.of_series(kind);
+        (one.at_least.ns(), one.lasted.ns(), one.ended)
+    };
+    assert_eq!(of(SeriesKind::Wakeup), (5_000, 5_000, true));
+    assert_eq!(of(SeriesKind::Response), (1_602_000_000, 1_602_000_000, false));
+    assert_eq!(of(SeriesKind::Execution), (0, 1_602_000_000, false));
+    // Another wait than that of its cycles is within the last one, if nothing came between.
+    let mut other = OpenCycle { call: WaitingCall { number: 0, ..last.call }, ..waits };
+    let within = follower.not_ended(&other, now).expect("it goes on");
+    assert_eq!((within.release, within.returned), (last.release, Some(last.returned)));
+    other.entered = last.again + Nanos(1);
+    assert_eq!(follower.not_ended(&other, now), None);
+    // Where its thread ended after two periods, one more release had passed than it was there for.
+    let due = follower.due(last.release + Nanos(2_500_000)).expect("it was due");
+    assert_eq!((due.release, due.passed), (release, 1));
+    assert_eq!(follower.due(last.release + Nanos(1_500_000)), None, "as after any loop");
 }

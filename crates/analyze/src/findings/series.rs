@@ -31,10 +31,12 @@ pub fn of_series(
         return Vec::new();
     }
     if summary.count == 0 {
-        return scheduling.into_iter().chain([about.no_samples()]).collect();
+        let none = about.not_ended().unwrap_or_else(|| about.no_samples());
+        return scheduling.into_iter().chain([none]).collect();
     }
     let all = [
         scheduling,
+        about.not_ended(),
         about.lost(),
         about.overruns(),
         about.negative(),
@@ -78,6 +80,29 @@ impl About<'_> {
         self.finding("no-samples", Severity::Bad, "nothing was measured")
             .evidence(format!("0 samples recorded, {lost} lost, {overruns} overruns"))
             .remedy("measure for longer than the first period and offset; see the other findings")
+    }
+
+    fn not_ended(&self) -> Option<Finding> {
+        let one = self.summary.unfinished.filter(|one| !one.ended)?;
+        let passed = match one.passed {
+            0 => String::new(),
+            passed => format!("; {passed} releases passed meanwhile"),
+        };
+        let max = self.state.data.max;
+        let longest =
+            max.map_or("none has".to_owned(), |max| format!("the longest has {}", max.readable()));
+        let message = "the last sample had not ended when the measurement did: only a lower bound \
+                       of it is known";
+        let finding = self.finding("not-ended", Severity::Warning, message);
+        Some(
+            finding
+                .evidence(format!(
+                    "at least {} of {}{passed}; of those that ended {longest}",
+                    one.at_least.readable(),
+                    one.lasted.readable()
+                ))
+                .remedy("look at what its thread waited for or did then; measure for longer"),
+        )
     }
 
     fn scheduling(&self) -> Option<Finding> {

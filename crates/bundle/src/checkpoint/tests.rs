@@ -25,6 +25,22 @@ fn state_of(latencies: &[i64], usage: Fact<ThreadUsage>) -> State {
     State { data, usage, digest: None, samples_kept: 7, log_bytes: latencies.len() as u64 }
 }
 
+#[test]
+fn a_sample_that_has_not_ended_comes_back() {
+    let mut state = state_of(&[5_000], Fact::NotAsked);
+    for (at_least, ended) in [(7, false), (9, true)] {
+        let (due, at_least, lasted) = (ClockNs(-3), Nanos(at_least), Nanos(9));
+        let one = Unfinished { due, at_least, lasted, passed: 4, ended };
+        state.data.unfinished = Some(one);
+        let (mut frame, text) = (Vec::new(), json(&state));
+        encode(&mut frame, 1, &state);
+        assert_eq!(decode(&frame).unwrap().data.unfinished, Some(one));
+        assert_eq!(State::decode(&text).unwrap().data.unfinished, Some(one));
+    }
+    let impossible = json(&state).replace("\"at_least\":9", "\"at_least\":10");
+    assert!(State::decode(&impossible).is_err());
+}
+
 fn any_usage() -> impl Strategy<Value = Fact<ThreadUsage>> {
     let known = any::<[u64; 4]>().prop_map(|n| {
         let [minor_faults, major_faults, voluntary_switches, involuntary_switches] = n;

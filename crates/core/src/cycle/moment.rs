@@ -38,6 +38,8 @@ pub enum MomentKind {
     Exit {
         /// Its name then, untrusted.
         name: TaskName,
+        /// As of wait(2); `None` where that is not known.
+        status: Option<u32>,
     },
 }
 

@@ -65,7 +65,9 @@ fn decode_moment(header: &Header, wire: &WireMoment) -> Option<Moment> {
         }
         wire::MOMENT_RAN => MomentKind::Ran,
         wire::MOMENT_EXEC => MomentKind::Exec,
-        wire::MOMENT_EXIT => MomentKind::Exit { name: TaskName(wire.next_comm) },
+        wire::MOMENT_EXIT => {
+            MomentKind::Exit { name: TaskName(wire.next_comm), status: Some(wire.next) }
+        }
         _ => return None,
     };
     let (call, stack) = (wire.call.checked_sub(1), u32::try_from(wire.stack).ok());

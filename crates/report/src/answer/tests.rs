@@ -21,6 +21,7 @@ fn a_figure_stands_beside_its_bound_with_what_is_beyond_it() {
         beyond: Some(214),
         samples: 4_999,
         max: Some(8_720_000),
+        not_ended: false,
     };
     assert_eq!(
         figure_sentence(&figure, time),

@@ -145,10 +145,24 @@ fn row(of: &Row<'_>, shown: &[String], stated: bool, apart: bool) -> Vec<Cell> {
         None if s.count > 0 => Cell::from(Value::Unknown),
         stddev => Cell::time_or(stddev, "none"),
     };
-    cells.extend([whole(s.max).strong(), stddev, Cell::losses(s.overruns)]);
+    cells.extend([max(s), stddev, Cell::losses(s.overruns)]);
     cells.extend(apart.then(|| Cell::losses(s.skipped)));
     cells.push(Cell::losses(s.lost));
     cells
+}
+
+/// The maximum of a series; where the sample had not ended, its lower bound.
+pub fn max(s: &SeriesSummary) -> Cell {
+    let max = Cell::time_or(s.max.map(|ns| ns as f64), "none").strong();
+    match is_max_not_ended(s) {
+        true => max.label("not ended", Tone::Uncertain),
+        false => max,
+    }
+}
+
+/// Whether the maximum is the lower bound of a sample that had not ended.
+pub fn is_max_not_ended(s: &SeriesSummary) -> bool {
+    s.unfinished.is_some_and(|one| !one.ended && s.max == Some(one.at_least.ns()))
 }
 
 fn header(of: &Row<'_>) -> Cell {

@@ -5,7 +5,7 @@ use super::paint::{Page, Tone};
 use super::{ShowOptions, table, title};
 use crate::format::{clipped, counted, plain};
 use crate::sentence::listed;
-use crate::tables::figures::named;
+use crate::tables::figures::{self, named};
 use crate::tables::{Cell, Column, Table};
 use punctual_analyze::answer::standing;
 use punctual_bundle::Timebase;
@@ -75,7 +75,7 @@ fn series(out: &mut Page, summary: &Summary, rows: usize) {
             Cell::count(series.count),
             time(series.median),
             time(series.percentiles.get("99").copied()),
-            time(series.max).strong(),
+            figures::max(series),
             Cell::losses(series.overruns),
             Cell::losses(series.skipped),
             Cell::losses(series.lost),

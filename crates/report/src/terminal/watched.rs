@@ -96,7 +96,7 @@ fn row(phase: &str, series: &Series) -> Vec<Cell> {
         percentile(50.0),
         percentile(99.0),
         percentile(99.9),
-        shown(data.max).strong(),
+        shown(data.longest()).strong(),
         shown(last),
     ]
 }

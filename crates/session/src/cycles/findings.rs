@@ -1,7 +1,7 @@
 //! Findings about what could not be measured or written.
 
 use punctual_bundle::BundleError;
-use punctual_core::{Finding, Severity};
+use punctual_core::{Finding, Nanos, Severity};
 use punctual_record::StartError;
 use punctual_report::format;
 
@@ -10,6 +10,13 @@ pub fn not_selected(phase: &str, name: &str, why: &StartError) -> Finding {
     let message = "every wait of this thread is recorded, not only its cycles";
     Finding::new("cycle-not-selected", Severity::Note, format!("{phase}/{name}"), message)
         .evidence(why.to_string())
+}
+
+/// The end of a thread that left its loop.
+pub fn left_over(subject: &str, span: Nanos) -> Finding {
+    let message = format!("the last {}, until exit, are in no cycle", span.readable());
+    Finding::new("time-in-no-cycle", Severity::Note, subject, message)
+        .remedy("what a thread does after its loop is in no figure: measure it by its own means")
 }
 
 /// A requirement on a thread of this name is open.

@@ -2,7 +2,7 @@
 
 use crate::kept::{KeptSeries, shape_within};
 use punctual_analyze::SeriesView;
-use punctual_analyze::cycles::{Begins, Measured};
+use punctual_analyze::cycles::{Begins, Measured, NotEnded};
 use punctual_bundle::lines;
 use punctual_bundle::meta::{DETAIL_KEPT, NEWEST};
 use punctual_bundle::{BundleError, BundleWriter, SeriesAccount, SeriesMeta};
@@ -108,6 +108,11 @@ impl CycleSeries {
             account.account.record(&split);
         }
         Some(sample)
+    }
+
+    /// What had not ended when it was looked at.
+    pub fn is_in(&mut self, cycle: Option<&NotEnded>) {
+        self.kept.state.data.unfinished = cycle.map(|cycle| cycle.of_series(self.kind));
     }
 
     pub fn checkpoint(&mut self) {

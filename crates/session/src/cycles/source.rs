@@ -11,7 +11,7 @@ use punctual_analyze::cycles::Inferred;
 use punctual_analyze::cycles::stream::{Calls, Shown, Stream};
 use punctual_analyze::gaps::Gaps;
 use punctual_bundle::meta::UNKNOWN_SCHEDULING;
-use punctual_core::cycle::{Cycle, Moment, WaitingCall};
+use punctual_core::cycle::{Cycle, Moment, OpenCycle, WaitingCall};
 use punctual_core::{CpuSet, Fact, Finding, MonotonicNs};
 use punctual_record::attach::{AttachCost, Attacher, Traced};
 use punctual_record::{Backend, StartError, foreign_ids};
@@ -189,6 +189,14 @@ impl CycleRecorder {
                 cycles.take().into_iter().for_each(take);
             }
             Source::Recording(cycles) => cycles.take().into_iter().for_each(take),
+        }
+    }
+
+    /// What a thread is in, after what was handed over.
+    pub fn open(&self, tid: u32) -> Option<OpenCycle> {
+        match &self.source {
+            Source::Bpf(bpf) => bpf.open(tid),
+            Source::Tracefs(_, cycles) | Source::Recording(cycles) => cycles.open(tid),
         }
     }
 

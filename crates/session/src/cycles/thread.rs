@@ -16,7 +16,7 @@ use super::worst::WorstCycles;
 use punctual_analyze::SeriesView;
 use punctual_analyze::cycles::lint::HostFacts;
 use punctual_analyze::cycles::{
-    Begins, CallNames, Candidate, Constraint, Follower, Inferred, LEAST, Measured, infer,
+    Begins, CallNames, Candidate, Constraint, Follower, Inferred, LEAST, Measured, NotEnded, infer,
 };
 use punctual_bundle::meta::{DEADLINE, MeasureMeta, REQUESTED_SCHEDULING};
 use punctual_bundle::{BundleError, SeriesMeta};
@@ -37,6 +37,8 @@ const FEW: usize = 2 * LEAST;
 /// Settings are read anew at every so many checkpoints: threads may change them after they began.
 const REREAD: u64 = 10;
 const CULPRITS: usize = 256;
+/// Bits of a status of wait(2): the signal that ended it.
+const SIGNALLED: u32 = 0x7f;
 /// From here on the name of a task is looked up that no event shows.
 const NAMED: Nanos = Nanos::from_micros(100);
 
@@ -47,6 +49,10 @@ pub struct Thread {
     is_live: bool,
     /// It has ended: its id may be another thread's.
     is_over: bool,
+    /// A record of it came since it was looked at.
+    is_active: bool,
+    /// Its time from the last cycle to its end, where that is in none.
+    left_over: Option<Nanos>,
     name: String,
     phase: String,
     since: MonotonicNs,
@@ -96,6 +102,24 @@ struct Cyclic {
     deadline: Option<Nanos>,
     stop_above: Option<Nanos>,
     above: Option<Nanos>,
+    /// The cycle that it was in when it was looked at last.
+    open: Option<NotEnded>,
+}
+
+impl Cyclic {
+    fn is_in(&mut self, open: Option<NotEnded>) {
+        self.open = open;
+        self.series.iter_mut().for_each(|series| series.is_in(open.as_ref()));
+    }
+
+    /// How long the cycle has lasted that has not ended; nothing where there is none.
+    fn lasted(&self) -> Nanos {
+        self.open.map_or(Nanos::ZERO, |open| open.now - open.release)
+    }
+
+    fn is_beyond(&self) -> bool {
+        self.deadline.is_some_and(|deadline| self.lasted() > deadline)
+    }
 }
 
 /// Sums over all cycles.
@@ -127,6 +151,8 @@ impl Thread {
             tid,
             is_live: source.is_live(),
             is_over: false,
+            is_active: false,
+            left_over: None,
             name: source.comm(tid).unwrap_or_else(|| "thread".to_owned()),
             phase: phase.to_owned(),
             since: source.now(),
@@ -182,9 +208,11 @@ impl Thread {
         if self.is_live {
             self.practice.look_at(&record);
         }
+        self.is_active = true;
         match &mut self.state {
             State::Learning { waits, .. } => waits.push(record),
             State::Cyclic(cyclic) => {
+                cyclic.open = None;
                 let measured = cyclic.follower.push(record);
                 if let Some(measured) = measured {
                     recent.add(&measured.cycle);
@@ -194,6 +222,35 @@ impl Thread {
             State::Other { waits, .. } => *waits += 1,
             State::Unwanted => {}
         }
+    }
+
+    /// Looks at the cycle that it is in, which has not ended: limits hold for it, too. Where cycles
+    /// come and go there is none to look at before the last round.
+    pub fn look(&mut self, source: &CycleRecorder, is_last: bool) {
+        let is_active = std::mem::take(&mut self.is_active) && !is_last;
+        let State::Cyclic(cyclic) = &mut self.state else { return };
+        let open = if is_active { None } else { source.open(self.tid) };
+        cyclic.is_in(open.and_then(|open| cyclic.follower.not_ended(&open, source.now())));
+        let lasted = cyclic.lasted();
+        if cyclic.stop_above.is_some_and(|limit| lasted > limit) {
+            cyclic.above = cyclic.above.max(Some(lasted));
+        }
+    }
+
+    /// It ended at this instant, with a status as of wait(2) where that is known. A signal cut its
+    /// cycle off; after a loop that it left by itself its time is no cycle's.
+    pub fn exits(&mut self, at: MonotonicNs, status: Option<u32>) {
+        let State::Cyclic(cyclic) = &mut self.state else { return };
+        let seen = cyclic.open.map(|open| cyclic.follower.until(open, at));
+        let is_killed = status.is_some_and(|status| status & SIGNALLED != 0);
+        cyclic.is_in(seen.filter(|_| is_killed));
+        let Some(left) = seen.or_else(|| cyclic.follower.due(at)).filter(|_| !is_killed) else {
+            return;
+        };
+        let longest = cyclic.series.iter().find(|series| series.kind() == SeriesKind::Response);
+        let longest = longest.and_then(|series| series.kept.state.data.max).unwrap_or_default();
+        let span = at - left.release;
+        self.left_over = (left.passed > 0 || span > longest).then_some(span);
     }
 
     /// Events are missing from here on: the cycle that went on is the last before that.
@@ -332,8 +389,17 @@ impl Thread {
         let label = label.to_owned();
         let follower = Follower::new(&inferred);
         let (deadline, stop_above) = (options.deadline, options.stop_above);
-        let cyclic =
-            Cyclic { label, inferred, wait, follower, series, deadline, stop_above, above: None };
+        let cyclic = Cyclic {
+            label,
+            inferred,
+            wait,
+            follower,
+            series,
+            deadline,
+            stop_above,
+            above: None,
+            open: None,
+        };
         self.state = State::Cyclic(Box::new(cyclic));
         Ok(waits)
     }
@@ -413,7 +479,11 @@ impl Thread {
         let totals = &self.totals;
         let mut figures = vec![
             count("skipped-releases", "releases without a cycle of their own", self.skipped),
-            count("overruns", "releases that passed while the cycle before went on", self.overruns),
+            count(
+                "overruns",
+                "releases that passed while the cycle before went on",
+                self.overruns(),
+            ),
             per_cycle("blockings", "waits within a cycle", totals.blocks),
             Figure::new(
                 "blocked-time",
@@ -433,7 +503,7 @@ impl Thread {
         if let Some(deadline) = self.cyclic().and_then(|cyclic| cyclic.deadline) {
             figures.insert(
                 2,
-                count("deadline-missed", &format!("cycles longer than {deadline}"), self.beyond),
+                count("deadline-missed", &format!("cycles longer than {deadline}"), self.beyond()),
             );
         }
         Notes { figures, tables: self.tables(), ..Notes::default() }
@@ -486,20 +556,21 @@ impl Thread {
         match &self.state {
             State::Cyclic(cyclic) => {
                 let subject = format!("{}/{}", self.phase, cyclic.label);
-                let missed = (self.beyond > 0).then(|| {
+                let beyond = self.beyond();
+                let missed = (beyond > 0).then(|| {
                     let deadline = cyclic.deadline.unwrap_or_default();
-                    let message = format!(
-                        "{} of {} cycles took longer than {deadline}",
-                        self.beyond, self.cycles
-                    );
+                    let message =
+                        format!("{beyond} of {} cycles took longer than {deadline}", self.cycles);
                     Finding::new("deadline-missed", Severity::Warning, subject.clone(), message)
                 });
                 let callers =
                     self.worst_cycles.finding(&format!("{}/{}", self.phase, cyclic.label));
+                let left_over = self.left_over.map(|span| findings::left_over(&subject, span));
                 self.unwritten()
                     .map(|why| findings::incomplete(&self.phase, why))
                     .into_iter()
                     .chain(missed)
+                    .chain(left_over)
                     .chain(callers)
                     .collect()
             }
@@ -545,12 +616,12 @@ impl Thread {
             last: self.last,
             worst: self.longest_response(),
             skipped: self.skipped,
-            overruns: self.overruns,
+            overruns: self.overruns(),
         })
     }
 
     fn longest_response(&self) -> Option<Nanos> {
-        self.series(SeriesKind::Response)?.kept.state.data.max
+        self.series(SeriesKind::Response)?.kept.state.data.longest()
     }
 
     /// One of its series, if it has cycles.
@@ -573,7 +644,8 @@ impl Thread {
 
     /// Releases that passed while the cycle before went on.
     pub fn overruns(&self) -> u64 {
-        self.overruns
+        let open = self.cyclic().and_then(|cyclic| cyclic.open);
+        self.overruns + u64::from(open.is_some_and(|open| open.passed > 0))
     }
 
     /// Switches to it that no event showed.
@@ -592,7 +664,11 @@ impl Thread {
 
     /// Cycles longer than the deadline, where there is one.
     pub fn missed(&self) -> Option<u64> {
-        self.cyclic()?.deadline.map(|_| self.beyond)
+        self.cyclic()?.deadline.map(|_| self.beyond())
+    }
+
+    fn beyond(&self) -> u64 {
+        self.beyond + u64::from(self.cyclic().is_some_and(Cyclic::is_beyond))
     }
 
     /// Why it has no cycles.

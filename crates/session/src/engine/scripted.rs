@@ -7,7 +7,7 @@ use crate::kept::{KeptSeries, shape_within};
 use punctual_analyze::PhaseView;
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{Bundle, BundleWriter, Outcome, PhaseMeta, SeriesMeta, Verdict};
-use punctual_core::{Clock, CpuSet, MonotonicNs, Nanos};
+use punctual_core::{Clock, ClockNs, CpuSet, MonotonicNs, Nanos, Unfinished};
 use std::cell::Cell;
 use std::fs;
 use std::path::Path;
@@ -46,6 +46,8 @@ pub enum Happens {
     Unwritable,
     /// A sample takes so long.
     Takes(Nanos),
+    /// From here on one is under way, and does not end.
+    Hangs,
     /// kill -9: nothing is done any more.
     Killed,
 }
@@ -68,6 +70,8 @@ pub struct Scripted<'a> {
     pub finished: usize,
     pub unwritten: Vec<String>,
     pub further: Further,
+    /// Since which round a sample is under way.
+    hangs: Option<usize>,
     killed: bool,
 }
 
@@ -92,6 +96,7 @@ impl<'a> Scripted<'a> {
             finished: 0,
             unwritten: Vec::new(),
             further: Further::default(),
+            hangs: None,
             killed: false,
         }
     }
@@ -122,7 +127,9 @@ impl Source for Scripted<'_> {
 
     fn round(&mut self) -> Result<Round, String> {
         self.rounds += 1;
-        (0..SAMPLES).for_each(|_| self.push(Nanos::MICRO));
+        if self.hangs.is_none() {
+            (0..SAMPLES).for_each(|_| self.push(Nanos::MICRO));
+        }
         let ended = self.ends.is_some_and(|last| self.rounds >= last);
         let mut round = Round { ended, ..Round::default() };
         for (number, what) in self.script.clone() {
@@ -135,11 +142,17 @@ impl Source for Scripted<'_> {
                     fs::remove_dir_all(self.writer.directory().join("phases")).expect("removed");
                 }
                 Happens::Takes(latency) => self.push(latency),
+                Happens::Hangs => self.hangs = Some(self.rounds),
                 Happens::Killed => {
                     self.killed = true;
                     return Err("killed".to_owned());
                 }
             }
+        }
+        if let (Some(since), Some(series)) = (self.hangs, &mut self.series) {
+            let (due, lasted) = (ClockNs(1_000), TICK * (self.rounds - since) as i64);
+            series.state.data.unfinished =
+                Some(Unfinished { due, at_least: lasted, lasted, passed: 0, ended: false });
         }
         Ok(round)
     }

@@ -68,6 +68,33 @@ fn what_ends_it_has_one_outcome_verdict_and_exit_code() {
             Exit::NotMet,
             3,
         ),
+        (
+            "a sample that does not end",
+            vec![(3, Happens::Hangs)],
+            None,
+            Ok(None),
+            VerdictWord::NotMet,
+            Exit::NotMet,
+            20,
+        ),
+        (
+            "a signal while one does not end",
+            vec![(3, Happens::Hangs)],
+            Some(4),
+            Ok(Some(Outcome::Interrupted)),
+            VerdictWord::NotMet,
+            Exit::NotMet,
+            4,
+        ),
+        (
+            "a sample that has just begun",
+            vec![(20, Happens::Hangs)],
+            None,
+            Ok(None),
+            VerdictWord::Met,
+            Exit::Done,
+            20,
+        ),
         // What ended in the same round hides nothing.
         (
             "stop_above at the end",
@@ -191,6 +218,17 @@ fn what_cannot_be_written_from_any_round_on_is_a_failure_and_never_met() {
             assert_eq!(verdict.exit(), Exit::Failed, "round {round}");
         });
     }
+}
+
+#[test]
+fn killed_while_a_sample_does_not_end_its_lower_bound_is_that_of_the_checkpoint() {
+    in_bundle(|directory| {
+        run(directory, vec![(3, Happens::Hangs), (15, Happens::Killed)], None, |_| ());
+        let summary = read(directory);
+        assert_eq!(summary.verdict.word, Some(VerdictWord::NotMet));
+        let one = summary.phases[0].series[0].unfinished.expect("it is kept");
+        assert_eq!(one.at_least, TICK * 6, "the checkpoint is of round 9");
+    });
 }
 
 /// A file system in memory of so many pages, until it is dropped.

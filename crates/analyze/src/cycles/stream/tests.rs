@@ -749,3 +749,69 @@ mod properties {
         }
     }
 }
+
+/// After each event, what the thread is in shows no more of a cycle than it has in the end.
+#[test]
+fn a_lower_bound_of_any_prefix_is_at_most_the_figure_of_the_whole() {
+    let mut run = Run::new();
+    let mut seen: Vec<(i64, OpenCycle)> = Vec::new();
+    let mut look = |run: &mut Run, now: i64| {
+        seen.extend(run.stream.open(THREAD).map(|open| (now * 1_000, open)));
+    };
+    // It blocks for 1,635 µs in its second cycle, and catches up.
+    for (from, due, late) in [(0, 1_000, 10), (1_100, 2_000, 10), (3_700, 3_000, 705)] {
+        let steps: [&dyn Fn(&mut Run); 8] = [
+            &|run| _ = run.enter(from, NANOSLEEP, [1, 1]),
+            &|run| _ = run.start(from + 1, due),
+            &|run| _ = run.leave(from + 2, TaskState::Sleeping, 120),
+            &|run| _ = run.expire(due + late - 4),
+            &|run| _ = run.wake(due + late - 3, OTHER),
+            &|run| _ = run.expired(due + late - 2),
+            &|run| _ = run.arrive(due + late - 1),
+            &|run| _ = run.exit(due + late, NANOSLEEP, 0),
+        ];
+        let at = [from, from + 1, from + 2]
+            .into_iter()
+            .chain((-4..=0).map(|before| due + late + before));
+        for (step, now) in steps.iter().zip(at) {
+            step(&mut run);
+            look(&mut run, now);
+        }
+        run.enter(due + late + 5, READ, [3, 0]).leave(due + late + 6, TaskState::Sleeping, 120);
+        look(&mut run, due + late + 6);
+        let until = if due == 2_000 { 3_650 } else { due + late + 20 };
+        run.at(until, OTHER, EventKind::SoftirqRaise { vector: 1 });
+        look(&mut run, until);
+        run.wake(until + 1, OTHER).arrive(until + 2).exit(until + 3, READ, 1);
+        look(&mut run, until + 3);
+    }
+    run.sleep(4_000, 5_000, 10).sleep(5_100, 6_000, 10);
+    let mut bounds = 0;
+    for (now, open) in seen {
+        let Some(release) = open.release else { continue };
+        let whole = run.cycles.iter().find(|cycle| cycle.release == release);
+        let whole = whole.unwrap_or_else(|| panic!("no cycle was released at {release:?}"));
+        assert!(now - release.ns() <= whole.response_time().ns(), "at {now}");
+        assert!(open.returned.is_none_or(|returned| returned == whole.returned), "at {now}");
+        bounds = bounds.max(now - release.ns());
+    }
+    assert_eq!(bounds, 1_653_000, "the cycle that blocks is seen until just before its end");
+}
+
+/// Its timer has expired, and the event of that is missing at the end: the sleep is overdue.
+#[test]
+fn a_thread_that_is_not_woken_in_time_is_in_a_cycle_and_one_that_waits_is_in_none() {
+    let mut run = Run::new();
+    run.sleep(0, 1_000, 10);
+    run.enter(1_100, NANOSLEEP, [1, 1]).start(1_101, 2_000).leave(1_102, TaskState::Sleeping, 120);
+    let release = |run: &mut Run, now| {
+        run.at(now, OTHER, EventKind::SoftirqRaise { vector: 1 });
+        run.stream.open(THREAD).expect("it waits").release.map(MonotonicNs::ns)
+    };
+    assert_eq!(release(&mut run, 1_900), None);
+    assert_eq!(release(&mut run, 2_500), Some(2_000_000));
+    // Of a wait for an event a timer says nothing: an interrupt may have started it.
+    let mut run = Run::new();
+    run.enter(0, READ, [3, 0]).start(1, 100).leave(2, TaskState::Sleeping, 120);
+    assert_eq!(release(&mut run, 500), None);
+}

@@ -3,7 +3,7 @@
 use super::cpu::{Cpu, Served, positive};
 use punctual_core::cycle::{
     Awaited, CallSet, Culprit, Cycle, DescriptorSet, LockEvidence, LockHolder, Moment, MomentKind,
-    TaskName, WaitingCall, WokenBy,
+    OpenCycle, TaskName, WaitingCall, WokenBy,
 };
 use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
 use std::collections::BTreeMap;
@@ -525,6 +525,19 @@ impl Thread {
         complete(&mut self.cycle.wake, self.cycle.returned - self.cycle.release);
         self.cycle.syscalls = 0;
         self.phase = Phase::Open;
+    }
+
+    /// Its wait, or the cycle after it. `overdue`: when the sleep that it is in was to end.
+    pub fn open(&self, overdue: Option<MonotonicNs>) -> Option<OpenCycle> {
+        let cycle = &self.cycle;
+        let (release, returned) = match self.phase {
+            Phase::NoCycle => return None,
+            // Nothing shows that it was woken.
+            Phase::Waiting => (overdue, None),
+            Phase::Woken => (Some(cycle.release), None),
+            Phase::Open => (Some(cycle.release), Some(cycle.returned)),
+        };
+        Some(OpenCycle { call: cycle.call, entered: cycle.entered, release, returned })
     }
 
     /// The next cycle waits in this call; what was is returned, where it had begun.

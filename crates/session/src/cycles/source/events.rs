@@ -4,7 +4,9 @@ use super::ThreadFacts;
 use punctual_analyze::cycles::Inferred;
 use punctual_analyze::cycles::stream::{Found, Stream};
 use punctual_bundle::meta::UNKNOWN_SCHEDULING;
-use punctual_core::cycle::{Cycle, CycleKind, Moment, MomentKind, TaskName, WaitingCall};
+use punctual_core::cycle::{
+    Cycle, CycleKind, Moment, MomentKind, OpenCycle, TaskName, WaitingCall,
+};
 use punctual_core::event::Names;
 use punctual_core::{CpuSet, Event, EventKind, MonotonicNs};
 use std::collections::BTreeMap;
@@ -76,7 +78,7 @@ impl EventCycles {
             Found::Moment(mut moment) if moments.len() < MOMENTS => {
                 match &mut moment.what {
                     MomentKind::Preempted { by, name } => *name = names.of_task(*by),
-                    MomentKind::Exit { name } => *name = names.of_task(moment.tid),
+                    MomentKind::Exit { name, .. } => *name = names.of_task(moment.tid),
                     _ => {}
                 }
                 moments.push(moment);
@@ -97,6 +99,10 @@ impl EventCycles {
 
     pub fn lost(&self) -> u64 {
         self.lost
+    }
+
+    pub(super) fn open(&self, tid: u32) -> Option<OpenCycle> {
+        self.stream.open(tid)
     }
 
     pub(super) fn comm(&self, tid: u32) -> Option<String> {

@@ -39,7 +39,7 @@ pub fn text(program: &str, cycles: &Cycles, verdict: Option<&Verdict>) -> String
             .filter_map(|&thread| Some((labels(thread), &thread.series(kind)?.kept.state.data)));
         let data: Vec<(Vec<Label<'_>>, &SeriesData)> = data.collect();
         all.histograms(&format!("{name}_seconds"), &format!("{what}."), &data);
-        let worst = data.into_iter().filter_map(|(labels, data)| Some((labels, data.max?)));
+        let worst = data.into_iter().filter_map(|(labels, data)| Some((labels, data.longest()?)));
         let worst: Vec<(Vec<Label<'_>>, Nanos)> = worst.collect();
         all.time_gauges(&format!("{name}_worst_seconds"), &format!("{what}: the longest."), &worst);
     }
