@@ -52,6 +52,8 @@ pub(crate) fn of(evidence: &Evidence) -> Verdict {
     let unwritten = evidence.manifest.unwritten.iter();
     reasons.extend(unwritten.map(|why| Reason::Unwritten { why: why.clone() }));
     reasons.extend(left_out(evidence));
+    let ended = evidence.phases.iter().flat_map(|phase| &phase.meta.ended);
+    reasons.extend(ended.cloned().map(Reason::ProgramEnded));
     reasons.extend(events_lost(evidence));
     let asked = is_asked(evidence, &reasons);
     let now = Verdict::of(reasons, asked);

@@ -1,6 +1,7 @@
 //! How what was asked for ends: the documented exit codes.
 
 use crate::judged::VerdictWord;
+use punctual_core::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// The exit codes of every subcommand; bundles hold that of their run.
@@ -28,6 +29,48 @@ impl Exit {
             Some(VerdictWord::Undecided | VerdictWord::Invalid) => Exit::NoEvidence,
             Some(VerdictWord::Met) | None => Exit::Done,
         }
+    }
+}
+
+/// How a program ended, as of wait(2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HowEnded {
+    Signal(i32),
+    Status(i32),
+}
+
+impl HowEnded {
+    /// Of the status as the kernel has it.
+    pub fn of_wait(status: u32) -> HowEnded {
+        match status & 0x7f {
+            0 => HowEnded::Status((status >> 8 & 0xff) as i32),
+            signal => HowEnded::Signal(signal as i32),
+        }
+    }
+
+    pub fn is_success(self) -> bool {
+        self == HowEnded::Status(0)
+    }
+}
+
+/// The end of a program that failed while it was measured, or ended before it was to.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ProgramEnd {
+    pub program: String,
+    pub how: HowEnded,
+    pub ran: Nanos,
+    /// For how long it was to be measured; absent where it was its own affair.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Nanos>,
+    /// The kernel killed tasks for lack of memory meanwhile.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub out_of_memory: bool,
+}
+
+impl ProgramEnd {
+    pub fn is_early(&self) -> bool {
+        self.asked.is_some_and(|asked| self.ran < asked)
     }
 }
 

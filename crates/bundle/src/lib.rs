@@ -69,7 +69,7 @@ pub use calibration::Calibration;
 pub use counts::{Count, CountShare, CountSource, Counts, CpuTime};
 pub use error::BundleError;
 pub use evidence::Evidence;
-pub use exit::{CommandEnd, Exit};
+pub use exit::{CommandEnd, Exit, HowEnded, ProgramEnd};
 pub use lines::{Line, LineKeeper};
 pub use manifest::{Ending, Manifest, Outcome};
 pub use member::{Member, Pinned};

@@ -1,6 +1,7 @@
 //! What a phase and a series are, known before their first sample.
 
 use crate::evidence::Evidence;
+use crate::exit::ProgramEnd;
 use crate::load::CpuLoad;
 use crate::verdict::LeftOut;
 use punctual_core::{Clock, CpuSet, Fact, Nanos, Notes};
@@ -43,6 +44,9 @@ pub struct PhaseMeta {
     /// What a bound left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
+    /// Programs that failed, or ended before they were to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<ProgramEnd>,
 }
 
 impl PhaseMeta {
@@ -59,6 +63,7 @@ impl PhaseMeta {
             evidence: Fact::NotAsked,
             without_series: Vec::new(),
             left_out: Vec::new(),
+            ended: Vec::new(),
         }
     }
 }

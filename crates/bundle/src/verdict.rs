@@ -4,7 +4,7 @@
 //! shows an answer shows this.
 
 use crate::baseline::WorseFigure;
-use crate::exit::{CommandEnd, Exit};
+use crate::exit::{CommandEnd, Exit, ProgramEnd};
 use crate::judged::{ProofWord, VerdictWord};
 use serde::{Deserialize, Serialize};
 
@@ -107,6 +107,8 @@ pub enum Reason {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         requirements: Vec<String>,
     },
+    /// A program failed, or ended before it was to.
+    ProgramEnded(ProgramEnd),
     /// More than a hundredth of the events of a recording was lost.
     EventsLost {
         lost: u64,
@@ -179,6 +181,7 @@ impl Reason {
             | Reason::FewRuns { .. }
             | Reason::NotHeld { .. }
             | Reason::CutOff { .. } => Some(VerdictWord::Undecided),
+            Reason::ProgramEnded(end) => if_asked(end.is_early()),
             Reason::LeftOut { requirements, .. } => if_asked(!requirements.is_empty()),
             Reason::Interrupted { unbegun } => {
                 if_asked(unbegun.iter().any(|phase| !phase.requirements.is_empty()))
@@ -193,6 +196,8 @@ impl Reason {
             (_, Some(VerdictWord::NotMet)) => (3, Exit::NotMet),
             (Reason::Unwritten { .. }, _) => (2, Exit::Failed),
             (_, Some(VerdictWord::Invalid | VerdictWord::Undecided)) => (1, Exit::NoEvidence),
+            // All that was measured stands.
+            (Reason::ProgramEnded(_), _) => (1, Exit::Failed),
             (_, Some(VerdictWord::Met) | None) => (0, Exit::Done),
         }
     }
@@ -263,11 +268,14 @@ impl Verdict {
 
     /// The exit code where a command was measured or recorded: its own counts only where nothing
     /// was asked or all is met, and only if it ended by itself. Where nothing was asked, its own
-    /// failure says more than ours.
+    /// failure says more than ours, and so it does where nothing else failed.
     pub fn exit_code(&self, command: Option<CommandEnd>) -> u8 {
         let own = command.filter(|command| command.by_itself && command.code != 0);
         match (self.exit(), self.word, own) {
-            (Exit::Done, _, Some(own)) | (Exit::Failed, None, Some(own)) => own.code,
+            (Exit::Done, _, Some(own)) | (Exit::Failed | Exit::NoEvidence, None, Some(own)) => {
+                own.code
+            }
+            (Exit::Failed, Some(VerdictWord::Met), Some(own)) => own.code,
             (exit, _, _) => exit as u8,
         }
     }

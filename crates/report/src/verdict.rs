@@ -7,7 +7,7 @@ use crate::sentence::listed;
 use crate::tables::Tone;
 use punctual_bundle::summary::{RequirementSummary, Summary, VerdictWord};
 use punctual_bundle::verdict::{FailedPart, LeftOut, LeftOutKind, Unbegun};
-use punctual_bundle::{Exit, Reason, Verdict};
+use punctual_bundle::{Exit, HowEnded, ProgramEnd, Reason, Verdict};
 use punctual_core::Nanos;
 
 /// Names in a sentence; the rest is counted.
@@ -67,6 +67,7 @@ pub fn of_reason(reason: &Reason) -> String {
             };
             format!("{}{open}", of_left_out(left_out))
         }
+        Reason::ProgramEnded(end) => of_end(end),
         Reason::EventsLost { lost, of } => {
             format!("{} of {} events were lost", count(*lost), count(*of))
         }
@@ -77,6 +78,40 @@ pub fn of_reason(reason: &Reason) -> String {
             format!("the run was cut off, and what followed is unknown{}", never_began(unbegun))
         }
     }
+}
+
+/// Signals that end programs, by their numbers on all architectures that are supported.
+const SIGNALS: [(i32, &str); 15] = [
+    (1, "SIGHUP"),
+    (2, "SIGINT"),
+    (3, "SIGQUIT"),
+    (4, "SIGILL"),
+    (5, "SIGTRAP"),
+    (6, "SIGABRT"),
+    (7, "SIGBUS"),
+    (8, "SIGFPE"),
+    (9, "SIGKILL"),
+    (11, "SIGSEGV"),
+    (13, "SIGPIPE"),
+    (14, "SIGALRM"),
+    (15, "SIGTERM"),
+    (24, "SIGXCPU"),
+    (31, "SIGSYS"),
+];
+
+fn of_end(end: &ProgramEnd) -> String {
+    let how = match end.how {
+        HowEnded::Status(0) => "ended with success".to_owned(),
+        HowEnded::Status(status) => format!("ended with status {status}"),
+        HowEnded::Signal(number) => {
+            let name = SIGNALS.iter().find(|(known, _)| *known == number);
+            let other = || format!("signal {number}");
+            format!("ended by {}", name.map_or_else(other, |(_, name)| (*name).to_owned()))
+        }
+    };
+    let asked = end.asked.map_or(String::new(), |asked| format!(" of {}", asked.readable()));
+    let memory = if end.out_of_memory { "; the kernel ran out of memory" } else { "" };
+    format!("the program {} {how} after {}{asked}{memory}", end.program, end.ran.readable())
 }
 
 /// Of which more there was than is kept.

@@ -15,7 +15,14 @@ use ways::{Way, expected, make};
 fn ways_of(reason: &Reason) -> &'static [Way] {
     match reason {
         Reason::Requirement { .. } => {
-            &[Way::NotMet, Way::Undecided, Way::WithoutSeries, Way::CutOffNotMet]
+            &[
+                Way::NotMet,
+                Way::Undecided,
+                Way::WithoutSeries,
+                Way::CutOffNotMet,
+                Way::Hangs,
+                Way::HangsWithin,
+            ]
         }
         Reason::Limit { .. } => &[Way::LimitViolated, Way::LimitUndecided],
         Reason::Worse(_) => &[Way::WorseThanBaseline, Way::WorseNoneAsked],
@@ -29,6 +36,13 @@ fn ways_of(reason: &Reason) -> &'static [Way] {
         Reason::NotAsAsked { .. } => &[Way::Invalid, Way::InvalidNoneAsked],
         Reason::Unreadable { .. } => &[Way::DamagedAfterMet, Way::DamagedAfterNotMet],
         Reason::LeftOut { .. } => &[Way::LeftOut, Way::LeftOutNoneAsked],
+        Reason::ProgramEnded(_) => &[
+            Way::ProgramDied,
+            Way::ProgramDiedNoneAsked,
+            Way::ProgramDiedEarly,
+            Way::ProgramDiedEarlyNoneAsked,
+            Way::ProgramDiedNotMet,
+        ],
         Reason::EventsLost { .. } => &[Way::EventsLost],
         Reason::Interrupted { .. } => &[Way::Interrupted, Way::InterruptedNoneAsked],
         Reason::CutOff { .. } => &[Way::CutOff, Way::CutOffNoneAsked],
@@ -52,7 +66,10 @@ fn every_way_of_ending_has_its_word_its_exit_code_and_its_reasons() {
         for reason in &verdict.reasons {
             seen.extend(ways_of(reason).iter().filter(|of| **of == way));
         }
-        let is_without = matches!(way, Way::Met | Way::NoneAsked | Way::LoadDone | Way::AsBaseline);
+        let is_without = matches!(
+            way,
+            Way::Met | Way::NoneAsked | Way::LoadDone | Way::AsBaseline | Way::HangsYoung
+        );
         assert_eq!(verdict.reasons.is_empty(), is_without, "{way:?}: {verdict:?}");
         if !is_without {
             assert!(seen.contains(&way), "{way:?} is not of its reasons: {verdict:?}");

@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use crate::programs::find_program;
-use punctual_bundle::CommandEnd;
+use punctual_bundle::{CommandEnd, HowEnded};
 use punctual_sys::children;
 use punctual_sys::user::User;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -103,6 +103,12 @@ impl Command {
             let _ = self.child.kill();
             self.status = self.child.wait().ok();
         }
+    }
+
+    /// How it ended, if it did before it was asked to.
+    pub fn own_end(&self) -> Option<HowEnded> {
+        let status = self.status.filter(|_| !self.terminated)?;
+        Some(HowEnded::of_wait(status.into_raw() as u32))
     }
 
     pub fn ended(self) -> Option<CommandEnd> {

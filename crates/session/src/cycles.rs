@@ -85,6 +85,8 @@ pub struct Cycles {
     stacks_lost: u64,
     recent: Recent,
     namespace_ids: NamespaceIds,
+    /// Statuses of threads that ended, as of wait(2), where they are known.
+    statuses: BTreeMap<u32, u32>,
 }
 
 /// What a round of draining showed.
@@ -130,6 +132,7 @@ impl Cycles {
             stacks_lost: 0,
             recent: Recent::default(),
             namespace_ids: NamespaceIds::default(),
+            statuses: BTreeMap::new(),
         })
     }
 
@@ -158,6 +161,7 @@ impl Cycles {
             stacks_lost: 0,
             recent: Recent::default(),
             namespace_ids: NamespaceIds::default(),
+            statuses: BTreeMap::new(),
         }
     }
 
@@ -231,6 +235,11 @@ impl Cycles {
         // Whatever lies within a cycle was recorded before it.
         for moment in self.attacher.take_moments() {
             if matches!(moment.what, MomentKind::Exec | MomentKind::Exit { .. }) {
+                if let MomentKind::Exit { status: Some(status), .. } = moment.what
+                    && self.statuses.len() < ENDED
+                {
+                    self.statuses.insert(moment.tid, status);
+                }
                 self.ends.push((moment.tid, moment.begin, moment.what));
             } else if let Some(thread) = self.threads.get_mut(&moment.tid)
                 && thread.may_have_cycles()
@@ -454,6 +463,11 @@ impl Cycles {
             )
         });
         Some(format!("no thread with cycles was found{few}; what was seen:\n       {seen}"))
+    }
+
+    /// How threads ended, as of wait(2), by their ids.
+    pub fn statuses(&self) -> &BTreeMap<u32, u32> {
+        &self.statuses
     }
 
     /// Records of cycles that found no room.

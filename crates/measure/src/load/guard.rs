@@ -151,7 +151,12 @@ impl Guard {
             let then = if success { load.spec.on_success } else { load.spec.on_failure };
             let pause = load.back_off.after(since.elapsed(), success);
             load.start_at = (then == OnExit::Respawn).then(|| Instant::now() + pause);
-            let event = Event::Ended { load: load.number, how: exit.to_string(), success, then };
+            let (signal, status) = match exit {
+                Exit::Signal(signal) => (Some(signal), 0),
+                Exit::Status(status) => (None, status),
+            };
+            let (load, how) = (load.number, exit.to_string());
+            let event = Event::Ended { load, how, signal, status, success, then };
             self.send_event(event);
         }
     }

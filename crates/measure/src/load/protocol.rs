@@ -66,6 +66,9 @@ pub enum Event {
     Ended {
         load: usize,
         how: String,
+        /// The signal that ended it, or else its status.
+        signal: Option<i32>,
+        status: i32,
         /// Whether with status 0.
         success: bool,
         /// What is done about it.

@@ -75,7 +75,9 @@ fn of<'a>(reason: &Reason, summary: &'a Summary) -> Case<'a> {
             (place.clone(), format!("valid: {}", proof.word()))
         }
         Reason::LeftOut { place, .. } => (place.clone(), "left out".to_owned()),
-        Reason::Failed { .. } => (RUN.to_owned(), "ended well".to_owned()),
+        Reason::Failed { .. } | Reason::ProgramEnded(_) => {
+            (RUN.to_owned(), "ended well".to_owned())
+        }
         Reason::Unwritten { .. } => (RUN.to_owned(), "written".to_owned()),
         Reason::Unreadable { .. } => (RUN.to_owned(), "readable".to_owned()),
         Reason::EventsLost { .. } => ("recording".to_owned(), "events lost".to_owned()),
@@ -90,6 +92,7 @@ fn of<'a>(reason: &Reason, summary: &'a Summary) -> Case<'a> {
     };
     let result = match reason {
         Reason::Failed { .. } | Reason::Unwritten { .. } => CaseResult::Failed,
+        Reason::ProgramEnded(end) if !end.is_early() => CaseResult::Failed,
         reason => CaseResult::Verdict(reason.weight().unwrap_or(VerdictWord::Undecided)),
     };
     let is_in = |phase: &&PhaseSummary| {

@@ -9,12 +9,12 @@ use punctual_bundle::state::State;
 use punctual_bundle::summary::VerdictWord;
 use punctual_bundle::verdict::{LeftOut, LeftOutKind};
 use punctual_bundle::{
-    Bundle, BundleWriter, Completeness, Ending, Exit, Outcome, PhaseMeta, RanOn, RecordingWriter,
-    SeriesMeta, amend,
+    Bundle, BundleWriter, Completeness, Ending, Exit, HowEnded, Outcome, PhaseMeta, ProgramEnd,
+    RanOn, RecordingWriter, SeriesMeta, amend,
 };
 use punctual_core::event::{Names, Recorded, Source};
 use punctual_core::{
-    Clock, ClockNs, CpuSet, Fact, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape,
+    Clock, ClockNs, CpuSet, Fact, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Unfinished,
 };
 use std::path::Path;
 
@@ -68,6 +68,14 @@ ways! {
     CutOffNotMet => (Some(NotMet), NotMet),
     LeftOut => (Some(Undecided), NoEvidence),
     LeftOutNoneAsked => (None, Done),
+    Hangs => (Some(NotMet), NotMet),
+    HangsWithin => (Some(Undecided), NoEvidence),
+    HangsYoung => (Some(Met), Done),
+    ProgramDied => (Some(Met), Failed),
+    ProgramDiedNoneAsked => (None, Failed),
+    ProgramDiedEarly => (Some(Undecided), NoEvidence),
+    ProgramDiedEarlyNoneAsked => (None, NoEvidence),
+    ProgramDiedNotMet => (Some(NotMet), NotMet),
     EventsLost => (None, NoEvidence),
     DamagedAfterMet => (Some(Undecided), NoEvidence),
     DamagedAfterNotMet => (Some(NotMet), NotMet),
@@ -81,9 +89,11 @@ const OPEN: &str = "faults == 0";
 fn requirement(way: Way) -> Option<&'static str> {
     match way {
         Way::Undecided => Some(OPEN),
-        Way::NotMet | Way::DiskFullNotMet | Way::CutOffNotMet | Way::DamagedAfterNotMet => {
-            Some(NOT_MET)
-        }
+        Way::NotMet
+        | Way::DiskFullNotMet
+        | Way::CutOffNotMet
+        | Way::ProgramDiedNotMet
+        | Way::DamagedAfterNotMet => Some(NOT_MET),
         Way::NoneAsked
         | Way::InvalidNoneAsked
         | Way::LimitViolated
@@ -96,6 +106,8 @@ fn requirement(way: Way) -> Option<&'static str> {
         | Way::InterruptedNoneAsked
         | Way::CutOffNoneAsked
         | Way::LeftOutNoneAsked
+        | Way::ProgramDiedNoneAsked
+        | Way::ProgramDiedEarlyNoneAsked
         | Way::EventsLost => None,
         _ => Some(MET),
     }
@@ -225,6 +237,12 @@ fn measure(way: Way, writer: &BundleWriter) {
         Way::LeftOut | Way::LeftOutNoneAsked => {
             phase.left_out = vec![LeftOut { what: LeftOutKind::Threads, bound: 512, records: 9 }];
         }
+        Way::ProgramDied | Way::ProgramDiedNoneAsked | Way::ProgramDiedNotMet => {
+            phase.ended = vec![program_end(HowEnded::Status(3), None)];
+        }
+        Way::ProgramDiedEarly | Way::ProgramDiedEarlyNoneAsked => {
+            phase.ended = vec![program_end(HowEnded::Signal(11), Some(Nanos::from_secs(10)))];
+        }
         Way::WithoutSeries => phase.without_series = vec!["servo/response max < 1ms".into()],
         _ => {}
     }
@@ -252,9 +270,27 @@ fn measure(way: Way, writer: &BundleWriter) {
         data.record(&sample, 0);
         series.append(&[sample]).unwrap();
     }
+    let hangs = match way {
+        Way::Hangs => Some(1_602_000_000),
+        Way::HangsWithin => Some(500_000),
+        Way::HangsYoung => Some(9_000),
+        _ => None,
+    };
+    data.unfinished = hangs.map(Nanos).map(|lasted| Unfinished {
+        due: ClockNs(20_000_000),
+        at_least: lasted,
+        lasted,
+        passed: 0,
+        ended: false,
+    });
     let usage = Fact::NotAsked;
     let (samples_kept, log_bytes) = (series.kept(), series.log_bytes());
     series.finish(&State { data, usage, digest: None, samples_kept, log_bytes }).unwrap();
+}
+
+fn program_end(how: HowEnded, asked: Option<Nanos>) -> ProgramEnd {
+    let (program, ran) = ("loop".to_owned(), Nanos::from_millis(1_200));
+    ProgramEnd { program, how, ran, asked, out_of_memory: false }
 }
 
 fn target(started: jiff::Timestamp) -> RanOn {

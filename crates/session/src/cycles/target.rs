@@ -5,9 +5,10 @@ use super::source::CycleRecorder;
 use crate::command::{self, Command};
 use crate::exit::Failure;
 use crate::programs::is_there;
+use punctual_bundle::HowEnded;
 use punctual_sys::gate::Gated;
 use punctual_sys::user::User;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
@@ -123,6 +124,19 @@ impl Started {
         match &mut self.command {
             Some(command) => command.has_ended(),
             None => !self.processes.iter().any(|pid| is_there(*pid)),
+        }
+    }
+
+    /// How it ended; `statuses`: those of threads, as far as they are known.
+    pub fn own_end(&self, statuses: &BTreeMap<u32, u32>) -> Option<HowEnded> {
+        match &self.command {
+            Some(command) => command.own_end(),
+            None => {
+                let mut all = self.processes.iter().filter_map(|pid| statuses.get(pid));
+                let ends = all.by_ref().map(|status| HowEnded::of_wait(*status));
+                let ends: Vec<HowEnded> = ends.collect();
+                ends.iter().copied().find(|end| !end.is_success()).or(ends.first().copied())
+            }
         }
     }
 

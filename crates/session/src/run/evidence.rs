@@ -70,7 +70,7 @@ impl Collecting {
             Event::Started { load, pid } => {
                 self.loads.get_mut(*load).into_iter().for_each(|l| l.started(*pid, now))
             }
-            Event::Ended { load, how, success, then } => {
+            Event::Ended { load, how, success, then, .. } => {
                 self.loads
                     .get_mut(*load)
                     .into_iter()

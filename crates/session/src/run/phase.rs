@@ -24,7 +24,7 @@ use crate::engine::{Begun, Engine, Schedule, SystemClock};
 use punctual_bundle::lines;
 use punctual_bundle::load::CpuLoad;
 use punctual_bundle::meta::{DETAIL_KEPT, LoadMeta, NEWEST};
-use punctual_bundle::{Outcome, PhaseMeta, SeriesMeta};
+use punctual_bundle::{HowEnded, Outcome, PhaseMeta, ProgramEnd, SeriesMeta};
 use punctual_core::{Clock, CpuSet, Fact, MonotonicNs, Nanos};
 use punctual_host::cpu_time::CpuTimes;
 use punctual_host::files::Root;
@@ -355,7 +355,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                     let name = self.tallies.get(load).map_or("?", |tally| tally.name.as_str());
                     return Err(format!("the load {name} could not be started: {why}").into());
                 }
-                Event::Ended { load, how, success, then } => {
+                Event::Ended { load, how, success, then, .. } => {
                     let Some(tally) = self.tallies.get_mut(load) else { continue };
                     tally.failures += u64::from(!success);
                     if then == OnExit::Stop {
@@ -529,6 +529,11 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         for program in &current.programs {
             current.meta.without_series.extend(program.cycles.without_series());
             current.meta.left_out.extend(program.cycles.left_out());
+            // Ctrl-C at a terminal reaches it, too.
+            let is_ours = |end: &ProgramEnd| {
+                end.how == HowEnded::Signal(libc::SIGINT) && self.run.interrupts.end_requested()
+            };
+            current.meta.ended.extend(program.failed_end().filter(|end| !is_ours(end)));
         }
         let trouble = current.series.iter().find_map(|series| series.kept.trouble());
         let written = self.run.writer.write_phase(self.index, &current.meta);

@@ -15,11 +15,12 @@ use crate::cycles::target::{Started, Target};
 use crate::cycles::{CycleOptions, Cycles, Drained};
 use crate::exit::Failure;
 use crate::programs;
-use punctual_bundle::CommandEnd;
+use punctual_bundle::{CommandEnd, HowEnded, ProgramEnd};
 use punctual_bundle::evidence::ProgramEvidence;
 use punctual_bundle::meta::MeasureMeta;
 use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
 use punctual_host::environment::Environment;
+use punctual_host::files::{Files, Root};
 use punctual_measure::load::{Event, Guarded, LoadSpec};
 use punctual_plan::kinds::ProgramPlan;
 use punctual_plan::{Length, MeasurePlan};
@@ -72,6 +73,8 @@ pub struct ProgramRun {
     ended: Option<End>,
     reached_end: bool,
     finished_at: Option<MonotonicNs>,
+    /// Tasks that the kernel had killed for lack of memory when it began.
+    oom_kills: Option<u64>,
 }
 
 /// Where its processes come from.
@@ -88,6 +91,7 @@ enum Source {
 /// How it ended by itself.
 struct End {
     how: String,
+    status: Option<HowEnded>,
     success: bool,
     at: MonotonicNs,
 }
@@ -147,6 +151,7 @@ impl ProgramRun {
             ended: None,
             reached_end: false,
             finished_at: None,
+            oom_kills: oom_kills(),
         })
     }
 
@@ -167,10 +172,11 @@ impl ProgramRun {
             Event::NotStarted { load, why } if load == number => {
                 return Err(format!("the program of {} could not be started: {why}", self.name));
             }
-            Event::Ended { load, how, success, .. } if load == number => {
+            Event::Ended { load, how, success, signal, status, .. } if load == number => {
                 *pid = None;
                 let at = clock::monotonic();
-                self.ended = Some(End { how: how.clone(), success: *success, at });
+                let status = Some(signal.map_or(HowEnded::Status(*status), HowEnded::Signal));
+                self.ended = Some(End { how: how.clone(), status, success: *success, at });
             }
             _ => {}
         }
@@ -223,9 +229,26 @@ impl ProgramRun {
             && started.has_ended()
         {
             let (how, at) = ("ended".to_owned(), clock::monotonic());
-            self.ended = Some(End { how, success: true, at });
+            self.ended = Some(End { how, status: None, success: true, at });
         }
-        self.cycles.drain(self.finished_at.is_some(), place)
+        let drained = self.cycles.drain(self.finished_at.is_some(), place);
+        if let (Source::Target(_, Some(started)), Some(end)) = (&self.source, &mut self.ended) {
+            end.status = end.status.or_else(|| started.own_end(self.cycles.statuses()));
+        }
+        drained
+    }
+
+    /// Its end, where it failed, or where it was to be measured for longer. What is attached to
+    /// may end with success at any time.
+    pub fn failed_end(&self) -> Option<ProgramEnd> {
+        let (end, began) = (self.ended.as_ref()?, self.began?);
+        let (how, program) = (end.status?, self.name.clone());
+        let (ran, asked) = (end.at - began, self.length);
+        let killed = how == HowEnded::Signal(libc::SIGKILL);
+        let kills = || oom_kills().zip(self.oom_kills);
+        let out_of_memory = killed && kills().is_some_and(|(now, before)| now > before);
+        let end = ProgramEnd { program, how, ran, asked, out_of_memory };
+        (!how.is_success() || end.is_early() && !self.is_attached).then_some(end)
     }
 
     /// Whether its time is over, or it has ended.
@@ -336,6 +359,12 @@ impl ProgramRun {
             measure
         })
     }
+}
+
+/// Tasks that the kernel has killed for lack of memory.
+fn oom_kills() -> Option<u64> {
+    let text = Root::system().read("/proc/vmstat").ok()?;
+    text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
 }
 
 /// What went wrong with a program: of one that is attached to there is no other.
