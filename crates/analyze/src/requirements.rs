@@ -9,10 +9,10 @@
 
 use crate::Distribution;
 use crate::percentiles;
+use punctual_bundle::SeriesMeta;
 use punctual_bundle::meta::{ATTACHED_WORKLOAD, ENTRIES_WORKLOAD};
 use punctual_bundle::state::{State, ThreadUsage};
 use punctual_bundle::summary::{RequirementSummary, VerdictWord};
-use punctual_bundle::{Completeness, SeriesMeta};
 use punctual_core::{Comparison, Fact, Metric, Nanos, Requirement, SeriesData};
 use std::ops::RangeInclusive;
 
@@ -25,9 +25,12 @@ pub struct Evidence<'a> {
     pub plain: &'a Distribution,
     /// The corrected one; `None` where it does not differ.
     pub corrected: Option<&'a Distribution>,
-    /// Whether it was measured to its end.
-    pub completeness: Completeness,
+    /// What may hide samples beside those that were lost; `None` where it was measured to its end.
+    pub missing: Option<&'a str>,
 }
+
+/// Of a run without an end.
+pub(crate) const CUT_OFF: &str = "the run was cut off: what followed is unknown";
 
 /// The range in which a figure lies.
 struct Range {
@@ -202,9 +205,8 @@ fn passed(data: &SeriesData) -> u64 {
 /// Why figures over all samples are not those of all that happened; `None` where they are.
 fn missing(evidence: &Evidence) -> Option<String> {
     let data = &evidence.state.data;
-    let dropped = data.losses.dropped;
-    if evidence.completeness == Completeness::CutOff {
-        return Some("the run was cut off: what followed is unknown".into());
+    if let Some(why) = evidence.missing {
+        return Some(why.to_owned());
     }
     if let Some(one) = data.hanging().filter(|one| !one.ended) {
         return Some(format!(
@@ -212,6 +214,7 @@ fn missing(evidence: &Evidence) -> Option<String> {
             one.lasted.readable()
         ));
     }
+    let dropped = data.losses.dropped;
     (dropped > 0).then(|| format!("{dropped} samples were lost: any of them may violate it"))
 }
 
@@ -223,12 +226,10 @@ fn at_least(count: u64, evidence: &Evidence) -> Range {
 /// The same where it is not known exactly.
 fn within(count: RangeInclusive<u64>, evidence: &Evidence) -> Range {
     let (low, high) = (*count.start() as f64, *count.end() as f64);
-    match evidence.completeness {
-        Completeness::Whole if low == high => Range::exactly(low),
-        Completeness::Whole => Range::wide(low, high, missing(evidence).unwrap_or_default()),
-        Completeness::CutOff => {
-            Range::wide(low, f64::INFINITY, "the run was cut off: there may have been more")
-        }
+    match evidence.missing {
+        Some(why) => Range::wide(low, f64::INFINITY, why),
+        None if low == high => Range::exactly(low),
+        None => Range::wide(low, high, missing(evidence).unwrap_or_default()),
     }
 }
 
@@ -256,7 +257,7 @@ fn moment(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
     let figure = figure.ok_or_else(no_figure)?;
     let Some(why) = missing(evidence) else { return Ok(Range::exactly(figure)) };
     let (low, high) = match metric {
-        Metric::Min if data.losses.dropped == 0 && evidence.completeness == Completeness::Whole => {
+        Metric::Min if data.losses.dropped == 0 && evidence.missing.is_none() => {
             let hanging = data.hanging().map_or(f64::INFINITY, |one| one.at_least.ns() as f64);
             (figure.min(hanging), figure)
         }
@@ -275,12 +276,8 @@ fn percentile(percentile: f64, of: &Distribution, evidence: &Evidence) -> Result
     if n == 0 && hanging == 0 {
         return Err("only minimum, mean and maximum were recorded, no distribution".into());
     }
-    if evidence.completeness == Completeness::CutOff {
-        return Ok(Range::wide(
-            f64::NEG_INFINITY,
-            f64::INFINITY,
-            missing(evidence).unwrap_or_default(),
-        ));
+    if let Some(why) = evidence.missing {
+        return Ok(Range::wide(f64::NEG_INFINITY, f64::INFINITY, why));
     }
     let needed = percentiles::needed(percentile);
     if data.count() < needed {

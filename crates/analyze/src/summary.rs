@@ -10,8 +10,8 @@ use punctual_bundle::summary::{
     SeriesSummary, Summary, TESTPOINT_COST, WorstSample,
 };
 use punctual_bundle::{
-    Bundle, Calibration, Completeness, Manifest, Phase, PhaseMeta, Planned, Series, SeriesAccount,
-    SeriesMeta, Timebase,
+    Bundle, Calibration, Manifest, Phase, PhaseMeta, Planned, Series, SeriesAccount, SeriesMeta,
+    Timebase,
 };
 use punctual_core::event::Recorded;
 use punctual_core::{Fact, Finding, Nanos};
@@ -103,10 +103,11 @@ pub fn summarize_run(run: &RunView) -> Summary {
         let ended = manifest.ending.is_some() || phase.meta.duration.is_some();
         // Of a part that was cut off the last second is missing.
         let is_whole = ended && manifest.gaps.is_empty();
-        let completeness = if is_whole { Completeness::Whole } else { Completeness::CutOff };
+        let of_source = phase.meta.missing_of_source();
+        let missing = if is_whole { of_source.as_deref() } else { Some(requirements::CUT_OFF) };
         let (mut series, mut threads) = (Vec::new(), Vec::new());
         for view in &phase.series {
-            let mut summary = summarize_as(view, completeness);
+            let mut summary = summarize_as(view, missing);
             summary
                 .requirements
                 .iter_mut()
@@ -260,10 +261,10 @@ fn merge(found: &[Finding], mut born: Vec<Finding>) -> Vec<Finding> {
 /// The summary of a series that was measured to its end, or of one in the making (its verdicts are
 /// then of what there is so far).
 pub fn summarize_series(meta: &SeriesMeta, state: &State) -> SeriesSummary {
-    summarize_as(&SeriesView { meta, state, account: None }, Completeness::Whole)
+    summarize_as(&SeriesView { meta, state, account: None }, None)
 }
 
-fn summarize_as(view: &SeriesView, completeness: Completeness) -> SeriesSummary {
+fn summarize_as(view: &SeriesView, missing: Option<&str>) -> SeriesSummary {
     let SeriesView { meta, state, account } = *view;
     let data = &state.data;
     let plain = Distribution::of(data);
@@ -273,7 +274,7 @@ fn summarize_as(view: &SeriesView, completeness: Completeness) -> SeriesSummary 
         state,
         plain: &plain,
         corrected: corrected.as_ref(),
-        completeness,
+        missing,
     };
     let (supported, unsupported) = supported(data.count());
     let counted = |n: u64| meta.are_losses_known().then_some(n);

@@ -157,7 +157,7 @@ fn ending(evidence: &Evidence) -> Vec<Reason> {
         Some(Reason::Failed { part, why: target.failed.clone()? })
     });
     let Some(ending) = &evidence.manifest.ending else {
-        let cut_off = Reason::CutOff { unbegun: unbegun(evidence) };
+        let cut_off = Reason::CutOff { unbegun: unbegun(evidence), why: None };
         return of_target.into_iter().chain([cut_off]).collect();
     };
     let interrupted = |unbegun| Reason::Interrupted { unbegun };
@@ -174,6 +174,9 @@ fn ending(evidence: &Evidence) -> Vec<Reason> {
             Some(unbegun(evidence)).filter(|unbegun| !unbegun.is_empty()).map(interrupted)
         }
         Outcome::Interrupted => Some(interrupted(unbegun(evidence))),
+        Outcome::CutOff { why } => {
+            Some(Reason::CutOff { unbegun: Vec::new(), why: Some(why.clone()) })
+        }
         Outcome::StoppedAbove { series, latency, limit, seq } => Some(Reason::StopAbove {
             series: series.clone(),
             latency: *latency,

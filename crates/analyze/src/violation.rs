@@ -2,7 +2,6 @@
 
 use crate::requirements::{self, Evidence};
 use crate::{Distribution, SeriesView};
-use punctual_bundle::Completeness;
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::{Metric, Requirement};
 
@@ -27,12 +26,10 @@ pub fn first_violation(view: &SeriesView, ended: bool) -> Option<Violation> {
     let (plain, corrected) = (Distribution::of(data), Distribution::corrected(data));
     view.meta.requirements.iter().find_map(|text| {
         let requirement: Requirement = text.parse().ok()?;
-        let completeness = match ended || varies(requirement.metric) {
-            true => Completeness::Whole,
-            false => Completeness::CutOff,
-        };
+        let is_whole = ended || varies(requirement.metric);
+        let missing = (!is_whole).then_some(requirements::CUT_OFF);
         let (meta, state, corrected) = (view.meta, view.state, corrected.as_ref());
-        let evidence = Evidence { meta, state, plain: &plain, corrected, completeness };
+        let evidence = Evidence { meta, state, plain: &plain, corrected, missing };
         let evaluated = requirements::evaluate(text, &evidence);
         let figure = evaluated.figure.filter(|_| evaluated.verdict == VerdictWord::NotMet)?;
         Some(Violation { requirement, figure })

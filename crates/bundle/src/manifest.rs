@@ -123,6 +123,10 @@ pub enum Outcome {
     Failed {
         why: String,
     },
+    /// Of a trace: it breaks off, and what followed is not known.
+    CutOff {
+        why: String,
+    },
 }
 
 /// What older versions wrote of a load that ended with success, and did not mark.
@@ -134,7 +138,10 @@ impl Outcome {
         match self {
             Outcome::Failed { .. } => true,
             Outcome::StoppedByLoad { how, success, .. } => !success.unwrap_or(how == SUCCESS),
-            Outcome::Completed | Outcome::Interrupted | Outcome::StoppedAbove { .. } => false,
+            Outcome::Completed
+            | Outcome::Interrupted
+            | Outcome::StoppedAbove { .. }
+            | Outcome::CutOff { .. } => false,
         }
     }
 }
@@ -155,6 +162,7 @@ impl std::fmt::Display for Outcome {
             }
             Outcome::StoppedByLoad { load, how, .. } => write!(f, "stopped: the load {load} {how}"),
             Outcome::Failed { why } => write!(f, "failed: {why}"),
+            Outcome::CutOff { why } => write!(f, "cut off: {why}"),
         }
     }
 }

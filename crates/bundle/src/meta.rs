@@ -4,7 +4,7 @@ use crate::evidence::Evidence;
 use crate::exit::ProgramEnd;
 use crate::load::CpuLoad;
 use crate::verdict::LeftOut;
-use punctual_core::{Clock, CpuSet, Fact, Nanos, Notes};
+use punctual_core::{Clock, CpuSet, Fact, Missing, Nanos, Notes};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -47,6 +47,9 @@ pub struct PhaseMeta {
     /// Programs that failed, or ended before they were to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<ProgramEnd>,
+    /// What the trace or recording lacks that its figures are of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<Missing>,
 }
 
 impl PhaseMeta {
@@ -64,7 +67,14 @@ impl PhaseMeta {
             without_series: Vec::new(),
             left_out: Vec::new(),
             ended: Vec::new(),
+            missing: Vec::new(),
         }
+    }
+
+    /// Why samples may be hidden in the trace that its figures are of; `None` where none are.
+    pub fn missing_of_source(&self) -> Option<String> {
+        let all: Vec<String> = self.missing.iter().map(ToString::to_string).collect();
+        (!all.is_empty()).then(|| format!("samples may be hidden: {}", all.join("; ")))
     }
 }
 

@@ -119,10 +119,14 @@ pub enum Reason {
         /// The phases that never began.
         unbegun: Vec<Unbegun>,
     },
-    /// It has no end: it was killed, the machine failed, or it is still running.
+    /// It has no end: it was killed, the machine failed, it is still running, or the trace that it
+    /// was made of breaks off.
     CutOff {
         /// The phases that had not begun.
         unbegun: Vec<Unbegun>,
+        /// Where what it was made of breaks off.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
     },
 }
 
@@ -307,7 +311,7 @@ mod tests {
             (verdict.word, verdict.exit())
         };
         let unwritten = || Reason::Unwritten { why: "full".into() };
-        let cut_off = || Reason::CutOff { unbegun: Vec::new() };
+        let cut_off = || Reason::CutOff { unbegun: Vec::new(), why: None };
         assert_eq!(of(vec![]), (Some(Met), Exit::Done));
         assert_eq!(of(vec![failed()]), (Some(Undecided), Exit::Failed));
         assert_eq!(of(vec![requirement("a", NotMet), failed()]), (Some(NotMet), Exit::Failed));

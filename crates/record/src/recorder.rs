@@ -197,6 +197,7 @@ impl Recorder {
             pids: self.request.pids.clone(),
             comms: self.request.comms.clone(),
             sources: sources.collect(),
+            missing: Vec::new(),
             point_clock_error: None,
             findings: self.running.findings().to_vec(),
         }

@@ -74,7 +74,8 @@ pub fn of_reason(reason: &Reason) -> String {
         Reason::Interrupted { unbegun } => {
             format!("the run was interrupted{}", never_began(unbegun))
         }
-        Reason::CutOff { unbegun } => {
+        Reason::CutOff { why: Some(why), .. } => format!("it is cut off: {why}"),
+        Reason::CutOff { unbegun, why: None } => {
             format!("the run was cut off, and what followed is unknown{}", never_began(unbegun))
         }
     }

@@ -15,13 +15,18 @@ use ways::{Way, expected, make};
 fn ways_of(reason: &Reason) -> &'static [Way] {
     match reason {
         Reason::Requirement { .. } => {
+            use Way::*;
             &[
-                Way::NotMet,
-                Way::Undecided,
-                Way::WithoutSeries,
-                Way::CutOffNotMet,
-                Way::Hangs,
-                Way::HangsWithin,
+                NotMet,
+                Undecided,
+                WithoutSeries,
+                CutOffNotMet,
+                Hangs,
+                HangsWithin,
+                TraceCutOffNotMet,
+                TraceLost,
+                TraceLostNotMet,
+                TraceUnreadable,
             ]
         }
         Reason::Limit { .. } => &[Way::LimitViolated, Way::LimitUndecided],
@@ -45,7 +50,8 @@ fn ways_of(reason: &Reason) -> &'static [Way] {
         ],
         Reason::EventsLost { .. } => &[Way::EventsLost],
         Reason::Interrupted { .. } => &[Way::Interrupted, Way::InterruptedNoneAsked],
-        Reason::CutOff { .. } => &[Way::CutOff, Way::CutOffNoneAsked],
+        Reason::CutOff { why: None, .. } => &[Way::CutOff, Way::CutOffNoneAsked],
+        Reason::CutOff { why: Some(_), .. } => &[Way::TraceCutOff, Way::TraceCutOffNoneAsked],
     }
 }
 
@@ -66,10 +72,9 @@ fn every_way_of_ending_has_its_word_its_exit_code_and_its_reasons() {
         for reason in &verdict.reasons {
             seen.extend(ways_of(reason).iter().filter(|of| **of == way));
         }
-        let is_without = matches!(
-            way,
-            Way::Met | Way::NoneAsked | Way::LoadDone | Way::AsBaseline | Way::HangsYoung
-        );
+        use Way::*;
+        let without = [Met, NoneAsked, LoadDone, AsBaseline, HangsYoung, TraceLostNoneAsked];
+        let is_without = without.contains(&way);
         assert_eq!(verdict.reasons.is_empty(), is_without, "{way:?}: {verdict:?}");
         if !is_without {
             assert!(seen.contains(&way), "{way:?} is not of its reasons: {verdict:?}");

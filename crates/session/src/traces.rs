@@ -21,7 +21,7 @@ use punctual_analyze::cycles::stream::{Calls, Shown, Stream, missing};
 use punctual_analyze::gaps::Gaps;
 use punctual_bundle::{Bundle, BundleWriter, Outcome, PhaseMeta};
 use punctual_core::event::{Group, Names, Recorded};
-use punctual_core::{Event, Finding, Severity};
+use punctual_core::{Event, Finding, Missing, Severity};
 use punctual_traces::NO_MACHINE;
 use std::path::Path;
 
@@ -82,10 +82,10 @@ pub fn convert(
 ) -> Result<Converted, Failure> {
     let writer = BundleWriter::create(directory, &options.name, &options.origin)
         .map_err(Failure::refused)?;
-    let cut_off = store::store(directory, trace)?;
+    store::store(directory, trace)?;
     let bundle = Bundle::open(directory).map_err(Failure::failed)?;
     let opened = recorded::required(&bundle)?;
-    add_cycles(writer, &opened, options.cycles, cut_off)
+    add_cycles(writer, &opened, options.cycles)
 }
 
 /// Makes a bundle of the cycles in a recording of another bundle, without its events.
@@ -97,7 +97,7 @@ pub fn cycles_of(
     let opened = recorded::required(bundle)?;
     let writer = BundleWriter::create(directory, &options.name, &options.origin)
         .map_err(Failure::refused)?;
-    add_cycles(writer, &opened, options.cycles, None)
+    add_cycles(writer, &opened, options.cycles)
 }
 
 /// Finds the threads with cycles, fills their series, and ends the bundle.
@@ -105,18 +105,17 @@ fn add_cycles(
     writer: BundleWriter,
     opened: &Opened<'_>,
     mut options: CycleOptions,
-    cut_off: Option<Finding>,
 ) -> Result<Converted, Failure> {
     options.phase = PHASE.to_owned();
     let (recorded, names) = (&opened.recorded, opened.names());
     let mut phase = PhaseMeta {
         started_monotonic: recorded.began.ns(),
         duration: Some(recorded.ended - recorded.began),
+        missing: recorded.missing(),
         ..PhaseMeta::new(PHASE, jiff::Timestamp::now())
     };
     writer.write_phase(0, &phase).map_err(Failure::failed)?;
     let mut findings = limits(recorded);
-    findings.extend(cut_off);
     let gaps = if recorded.lost() > 0 { Gaps::of(opened.events()) } else { Gaps::default() };
     let shown = Shown::of_recording(recorded, names);
     // Without switches nothing is known of any thread.
@@ -156,8 +155,13 @@ fn add_cycles(
     let unwritten = cycles.unwritten();
     let views = [PhaseView { meta: &phase, series: cycles.views().collect() }];
     let measured = Measured { phases: &views, found: &findings, recorded: None, unwritten };
+    let breaks_off = phase.missing.iter().find_map(|missing| match missing {
+        Missing::End { why } => Some(Outcome::CutOff { why: why.clone() }),
+        _ => None,
+    });
+    let outcome = breaks_off.unwrap_or(Outcome::Completed);
     let Ended { exit, trouble, .. } =
-        end::end(writer, Outcome::Completed, measured, &Further::default(), |_| Ok(()));
+        end::end(writer, outcome, measured, &Further::default(), |_| Ok(()));
     if let Some(trouble) = trouble {
         return Err(trouble);
     }

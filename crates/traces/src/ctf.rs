@@ -85,10 +85,9 @@ impl CtfReader {
         let mut streams: BTreeMap<(u64, i64), Vec<Begun>> = BTreeMap::new();
         let (mut others, mut alone) = (0, i64::MIN);
         for file in files.into_iter().take(MOST_FILES) {
-            let is_empty = file.size()? == 0;
             let mut stream = Stream::new([file].into(), &self.classes);
             let Some((instance, began)) = stream.identify(&self.classes)? else {
-                others += u64::from(!is_empty);
+                others += 1;
                 continue;
             };
             // Without instance and CPU each file is a stream of its own.
@@ -98,8 +97,10 @@ impl CtfReader {
             streams.entry(key).or_default().extend(files);
         }
         if others > 0 {
+            // An empty one may have had all of a CPU.
+            self.decoder.unreadable += others;
             let message = format!("{others} files beside the metadata begin with no packet.");
-            self.findings.push(Finding::new("trace-files", Severity::Note, "trace", message));
+            self.findings.push(Finding::new("trace-files", Severity::Warning, "trace", message));
         }
         for mut files in streams.into_values() {
             files.sort_by_key(|(began, _)| *began);
@@ -122,10 +123,7 @@ impl CtfReader {
         let cut_off = self.streams.iter().filter(|stream| stream.cut_off).count();
         self.streams.clear();
         if cut_off > 0 {
-            let message = format!(
-                "{cut_off} streams of the trace end within a packet: what followed is missing."
-            );
-            self.findings.push(Finding::new("trace-cut-off", Severity::Bad, "trace", message));
+            self.decoder.cut_off(format!("{cut_off} of its streams end within a packet"));
         }
     }
 
@@ -191,6 +189,10 @@ impl Reader for CtfReader {
 
     fn decoder(&self) -> &Decoder {
         &self.decoder
+    }
+
+    fn decoder_mut(&mut self) -> &mut Decoder {
+        &mut self.decoder
     }
 
     fn about(&self) -> About {

@@ -120,8 +120,12 @@ impl DatReader {
     fn end(&mut self) -> Result<(), TraceError> {
         for lane in &mut self.lanes {
             self.decoder.unreadable += std::mem::take(&mut lane.damaged);
+            if lane.cut_off {
+                let why = format!("the file ends within the events of CPU {}", lane.cpu());
+                self.decoder.cut_off(why);
+            }
             if let Some(count) = lane.lost.take() {
-                self.decoder.lost_outside(lane.cpu(), count.unwrap_or(1));
+                self.decoder.lost_outside(lane.cpu(), count);
             }
         }
         for (cpu, lost) in self.head.statistics.iter().filter_map(|text| statistics(text)) {
@@ -150,6 +154,10 @@ impl Reader for DatReader {
 
     fn decoder(&self) -> &Decoder {
         &self.decoder
+    }
+
+    fn decoder_mut(&mut self) -> &mut Decoder {
+        &mut self.decoder
     }
 
     fn about(&self) -> About {

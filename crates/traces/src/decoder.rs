@@ -4,7 +4,7 @@ use crate::facts::TracepointCount;
 use crate::meaning::{Form, Meaning, Values, futex, tid, vector_name};
 use crate::syscall::{Call, NumberedCalls};
 use punctual_core::event::{Event, EventKind, Futex, Group, Names, Source, TaskName, Tid};
-use punctual_core::{CpuSet, MonotonicNs};
+use punctual_core::{CpuSet, Missing, MonotonicNs};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 /// When and where a record was made.
@@ -26,6 +26,8 @@ pub(crate) struct Tracepoint {
     pub(crate) call: Option<Call>,
     vector: Option<&'static str>,
     count: TracepointCount,
+    /// Records without what its meaning needs.
+    broken: u64,
 }
 
 /// Bounds of what a hostile file makes us keep.
@@ -64,8 +66,12 @@ pub(crate) struct Decoder {
     pub(crate) unreadable: u64,
     /// A loss whose number the file does not state.
     pub(crate) lost_uncounted: bool,
-    /// Events that were written before those that the trace holds.
-    pub(crate) overwritten: Option<u64>,
+    /// Losses of which the file does not state the CPU.
+    pub(crate) lost_anywhere: u64,
+    /// Where the trace breaks off, if it does.
+    pub(crate) cut_off: Option<String>,
+    /// Entries that the trace states, and those that were found, where these are fewer.
+    pub(crate) entries: Option<(u64, u64)>,
 }
 
 pub(crate) const COMM: usize = 16;
@@ -94,6 +100,7 @@ impl Decoder {
             call,
             vector: vector_name(name),
             count: TracepointCount::default(),
+            broken: 0,
         });
         Some(self.tracepoints.len() - 1)
     }
@@ -126,7 +133,11 @@ impl Decoder {
                 self.comm(tid, values.texts[*comm]);
             }
         }
-        let Some(what) = meaning.event(values) else { return };
+        let Some(what) = meaning.event(values) else {
+            let is_broken = !meaning.is_event_at_times();
+            self.tracepoints[tracepoint].broken += u64::from(is_broken);
+            return;
+        };
         // The task that leaves is in the record itself; a tool may have its own idea of who ran.
         let of_record = match meaning {
             Meaning::Switch => values.numbers[1].and_then(tid),
@@ -176,7 +187,10 @@ impl Decoder {
         self.lost_uncounted |= count.is_none();
         let count = count.unwrap_or(1);
         let first = self.first.map_or(at, |(first, _)| first).min(at);
-        let Some(entry) = self.cpu(cpu) else { return };
+        let Some(entry) = self.cpu(cpu) else {
+            self.unreadable += 1;
+            return;
+        };
         let since = if entry.began { entry.last.min(at) } else { first };
         entry.lost = entry.lost.saturating_add(count);
         (entry.began, entry.last) = (true, at);
@@ -195,7 +209,10 @@ impl Decoder {
     ) {
         self.lost_uncounted |= count.is_none();
         let count = count.unwrap_or(1);
-        let Some(entry) = self.cpu(cpu) else { return };
+        let Some(entry) = self.cpu(cpu) else {
+            self.unreadable += 1;
+            return;
+        };
         entry.lost = entry.lost.saturating_add(count);
         let what = EventKind::Lost { count, since: MonotonicNs(since.min(at)) };
         out.push_back(Event { at: MonotonicNs(at), cpu, tid: Tid::IDLE, what });
@@ -208,9 +225,11 @@ impl Decoder {
     }
 
     /// Events that the file says are missing, before or after all that it holds.
-    pub(crate) fn lost_outside(&mut self, cpu: u16, count: u64) {
-        if let Some(entry) = self.cpu(cpu) {
-            entry.lost = entry.lost.saturating_add(count);
+    pub(crate) fn lost_outside(&mut self, cpu: u16, count: Option<u64>) {
+        self.lost_uncounted |= count.is_none();
+        match self.cpu(cpu) {
+            Some(entry) => entry.lost = entry.lost.saturating_add(count.unwrap_or(1)),
+            None => self.unreadable += 1,
         }
     }
 
@@ -370,6 +389,35 @@ impl Decoder {
     /// The first and the last instant of a record.
     pub(crate) fn covered(&self) -> Option<(i64, i64)> {
         self.first
+    }
+
+    /// Where it breaks off; of several reasons the first counts.
+    pub(crate) fn cut_off(&mut self, why: impl Into<String>) {
+        self.cut_off.get_or_insert_with(|| why.into());
+    }
+
+    /// Records that cannot be read, or lack what their tracepoint means.
+    pub(crate) fn unreadable(&self) -> u64 {
+        self.tracepoints.iter().fold(self.unreadable, |sum, known| sum.saturating_add(known.broken))
+    }
+
+    /// All that may hide something; `dropped` events were out of order.
+    pub(crate) fn missing(&self, dropped: u64) -> Vec<Missing> {
+        let lost =
+            self.cpus.iter().fold(self.lost_anywhere, |sum, cpu| sum.saturating_add(cpu.lost));
+        let counted = |count: u64, of: fn(u64) -> Missing| (count > 0).then(|| of(count));
+        let lost = (lost > 0).then_some(Missing::Lost {
+            count: lost,
+            at_least: self.lost_uncounted || self.lost_anywhere > 0,
+        });
+        let all = [
+            self.cut_off.clone().map(|why| Missing::End { why }),
+            lost,
+            counted(self.unreadable(), |count| Missing::Unreadable { count }),
+            counted(dropped, |count| Missing::OutOfOrder { count }),
+            self.entries.map(|(stated, found)| Missing::Entries { stated, found }),
+        ];
+        all.into_iter().flatten().collect()
     }
 
     /// What came from where, and what was lost.

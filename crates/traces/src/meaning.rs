@@ -172,6 +172,11 @@ impl Meaning {
         Meaning::of_table(system, name)
     }
 
+    /// Whether some of its records are no event of ours although nothing of them is missing.
+    pub(crate) fn is_event_at_times(self) -> bool {
+        matches!(self, Meaning::Signal | Meaning::NewTask | Meaning::Rename)
+    }
+
     /// The place of the task's id among the slots, and of the name that belongs to it.
     pub(crate) fn named_tasks(self) -> &'static [(usize, usize)] {
         match self {

@@ -14,9 +14,8 @@ use crate::rounds::Rounds;
 use crate::{ReadAt, TraceError};
 use head::PerfHead;
 use punctual_core::event::{Event, Tid};
-use punctual_core::{Finding, Severity};
 use records::{Record, Records, kind};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{BufReader, Read};
 
 /// Whether a file begins as one of these does.
@@ -34,8 +33,9 @@ pub(crate) struct PerfReader {
     begun: VecDeque<Event>,
     /// Events of each CPU that perf says at the end were lost.
     lost: BTreeMap<u16, u64>,
+    /// CPUs whose events are not recorded for a while.
+    throttled: BTreeSet<u16>,
     prepared: bool,
-    findings: Vec<Finding>,
 }
 
 /// Records between two looks at what came out.
@@ -91,8 +91,8 @@ impl PerfReader {
             read: VecDeque::new(),
             begun: VecDeque::new(),
             lost: BTreeMap::new(),
+            throttled: BTreeSet::new(),
             prepared: false,
-            findings: Vec::new(),
         }
     }
 
@@ -159,18 +159,19 @@ impl PerfReader {
                     }
                     kind::ID_INDEX => self.head.id_index(payload),
                     kind::COMM | kind::FORK => task(kind, payload, order, &mut self.decoder),
-                    kind::LOST | kind::LOST_SAMPLES | kind::UNTHROTTLE => {
+                    kind::LOST | kind::LOST_SAMPLES | kind::THROTTLE | kind::UNTHROTTLE => {
                         lost(
                             kind,
                             record,
                             &self.head,
                             &mut self.decoder,
-                            &mut self.lost,
+                            (&mut self.lost, &mut self.throttled),
                             &mut self.read,
                         );
                         self.rounds.take(&mut self.read, out);
                     }
-                    _ => {}
+                    kind if kind::is_known(kind) => {}
+                    _ => self.decoder.unreadable += 1,
                 }
             }
         }
@@ -181,9 +182,11 @@ impl PerfReader {
         for (cpu, lost) in &self.lost {
             self.decoder.lost_at_least(*cpu, *lost);
         }
-        if std::mem::take(&mut self.records.cut_off) {
-            let message = "The perf.data ends within a record: what followed is missing.";
-            self.findings.push(Finding::new("trace-cut-off", Severity::Bad, "trace", message));
+        for cpu in std::mem::take(&mut self.throttled) {
+            self.decoder.lost_outside(cpu, None);
+        }
+        if self.records.cut_off || self.head.cut_off {
+            self.decoder.cut_off("the perf.data ends within a record or a part of its end");
         }
     }
 }
@@ -230,7 +233,7 @@ fn lost(
     record: &[u8],
     head: &PerfHead,
     decoder: &mut Decoder,
-    in_all: &mut BTreeMap<u16, u64>,
+    (in_all, throttled): (&mut BTreeMap<u16, u64>, &mut BTreeSet<u16>),
     out: &mut VecDeque<Event>,
 ) {
     let order = head.order;
@@ -240,7 +243,7 @@ fn lost(
     match (kind, place.at) {
         (kind::LOST, at) => match (order.at(record, 16, 8), at) {
             (Some(count), Some(at)) => decoder.lost(cpu, at, Some(count), out),
-            (count, _) => decoder.lost_outside(cpu, count.unwrap_or(1)),
+            (count, _) => decoder.lost_outside(cpu, count),
         },
         // perf counts at the end what each event lost in all, what the kernel said among it. The
         // CPU of these records is 0.
@@ -249,7 +252,13 @@ fn lost(
             let sum = in_all.entry(of_id.unwrap_or(cpu)).or_default();
             *sum = sum.saturating_add(order.at(record, 8, 8).unwrap_or(0));
         }
-        (kind::UNTHROTTLE, Some(at)) => decoder.lost(cpu, at, None, out),
+        (kind::THROTTLE, _) if throttled.len() < MOST_CPUS => {
+            throttled.insert(cpu);
+        }
+        (kind::UNTHROTTLE, Some(at)) => {
+            throttled.remove(&cpu);
+            decoder.lost(cpu, at, None, out);
+        }
         _ => {}
     }
 }
@@ -276,6 +285,10 @@ impl Reader for PerfReader {
         &self.decoder
     }
 
+    fn decoder_mut(&mut self) -> &mut Decoder {
+        &mut self.decoder
+    }
+
     fn about(&self) -> About {
         let clock = match self.clock() {
             None => "perf".to_owned(),
@@ -291,7 +304,7 @@ impl Reader for PerfReader {
             clock: Some(clock),
             resolution: None,
             states_enabled: true,
-            findings: self.findings.clone(),
+            findings: Vec::new(),
         }
     }
 }

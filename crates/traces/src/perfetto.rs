@@ -14,7 +14,6 @@ use crate::rounds::Rounds;
 use bundle::{Bundles, Stated};
 use packets::Packets;
 use punctual_core::event::{Event, Tid};
-use punctual_core::{Finding, Severity};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Read;
 use wire::Fields;
@@ -45,7 +44,6 @@ pub(crate) struct PerfettoReader {
     kernel: Option<String>,
     machine: Option<String>,
     version: Option<String>,
-    findings: Vec<Finding>,
 }
 
 /// Bounds of what a hostile file makes us keep.
@@ -63,6 +61,7 @@ mod field {
     pub(super) const CLOCKS: u32 = 6;
     pub(super) const WRITER: u32 = 10;
     pub(super) const STATISTICS: u32 = 34;
+    pub(super) const BUFFERS: u32 = 35;
     pub(super) const DROPPED: u32 = 42;
     pub(super) const SYSTEM: u32 = 45;
 }
@@ -85,7 +84,6 @@ impl PerfettoReader {
             kernel: None,
             machine: None,
             version: None,
-            findings: Vec::new(),
         };
         let mut begun = VecDeque::new();
         while reader.clock.is_none() && reader.take(&mut begun)? {}
@@ -126,6 +124,7 @@ impl PerfettoReader {
                 field::CLOCKS => self.clocks(value.bytes()),
                 field::WRITER => writer = value.number().unwrap_or(0),
                 field::STATISTICS => self.statistics(value.bytes()),
+                field::BUFFERS => self.buffers(value.bytes()),
                 field::DROPPED => dropped = value.number().is_some_and(|dropped| dropped != 0),
                 field::SYSTEM => self.system(value.bytes()),
                 _ => {}
@@ -196,6 +195,20 @@ impl PerfettoReader {
         }
     }
 
+    /// What Perfetto's own buffers lost: TraceStats, the newest of which has all. What was overwritten
+    /// is older than the trace, or a packet behind it says so.
+    fn buffers(&mut self, message: &[u8]) {
+        let mut lost = 0u64;
+        for (number, value) in Fields::of(message) {
+            let of_buffer = Fields::of(value.bytes());
+            // chunks_discarded and trace_writer_packet_loss of each, chunks_discarded of all.
+            let counts = of_buffer.filter(|(field, _)| number == 1 && [18, 19].contains(field));
+            let counts = counts.chain((number == 8).then_some((number, value)));
+            lost = counts.filter_map(|(_, count)| count.number()).fold(lost, u64::saturating_add);
+        }
+        self.decoder.lost_anywhere = self.decoder.lost_anywhere.max(lost);
+    }
+
     fn system(&mut self, message: &[u8]) {
         let text = |bytes: &[u8]| {
             Some(String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_TEXT)]).into_owned())
@@ -224,10 +237,10 @@ impl PerfettoReader {
         for (cpu, (before, after)) in &self.lost {
             self.decoder.lost_at_least(*cpu, after.saturating_sub(*before));
         }
+        self.bundles.end(&mut self.decoder);
         self.decoder.unreadable += std::mem::take(&mut self.packets.damaged);
-        if std::mem::take(&mut self.packets.cut_off) {
-            let message = "The trace ends within a packet: what followed is missing.";
-            self.findings.push(Finding::new("trace-cut-off", Severity::Bad, "trace", message));
+        if self.packets.cut_off {
+            self.decoder.cut_off("the file ends within a packet, or what follows is none");
         }
     }
 }
@@ -271,6 +284,10 @@ impl Reader for PerfettoReader {
         &self.decoder
     }
 
+    fn decoder_mut(&mut self) -> &mut Decoder {
+        &mut self.decoder
+    }
+
     fn about(&self) -> About {
         let clock = match self.clock {
             None => None,
@@ -287,7 +304,7 @@ impl Reader for PerfettoReader {
             clock: clock.map(str::to_owned),
             resolution: None,
             states_enabled: false,
-            findings: self.findings.clone(),
+            findings: Vec::new(),
         }
     }
 }

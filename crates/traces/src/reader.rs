@@ -11,6 +11,7 @@ pub(crate) trait Reader {
     fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError>;
     /// What was read so far.
     fn decoder(&self) -> &Decoder;
+    fn decoder_mut(&mut self) -> &mut Decoder;
     /// What the file says of itself.
     fn about(&self) -> About;
 }

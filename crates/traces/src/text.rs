@@ -10,7 +10,7 @@ use crate::TraceError;
 use crate::decoder::{Decoder, Head};
 use crate::meaning::Meaning;
 use crate::reader::{About, Reader};
-use line::{Line, Parsed, parse};
+use line::{Line, Parsed, number, parse};
 use lines::Lines;
 use punctual_core::Nanos;
 use punctual_core::event::{Event, Tid};
@@ -57,21 +57,25 @@ impl Reader for TextReader {
         for _ in 0..AT_ONCE {
             let Some(line) = lines.next()? else {
                 said.end(decoder);
-                decoder.unreadable += lines.too_long;
-                lines.too_long = 0;
+                decoder.unreadable += std::mem::take(&mut lines.too_long);
+                if lines.cut_off {
+                    decoder.cut_off("its last line has no end");
+                }
                 return Ok(false);
             };
             match parse(line) {
                 Parsed::Event(line) => {
                     *step = Some(step.map_or(line.step, |step| step.min(line.step)));
                     said.before(&line, decoder, out);
-                    take(&line, decoder, tracepoints, out);
+                    if !lost(&line, decoder, out) {
+                        take(&line, decoder, tracepoints, out);
+                    }
                 }
                 Parsed::Comment(text) => said.comment(text, decoder),
                 Parsed::Other(text) => {
-                    if !said.notice(text) {
-                        decoder.unreadable += 1;
-                    }
+                    // Whatever was pasted before its first line is none of it.
+                    let is_of_it = decoder.covered().is_some();
+                    decoder.unreadable += u64::from(!said.notice(text) && is_of_it);
                 }
                 Parsed::Nothing => {}
             }
@@ -83,6 +87,10 @@ impl Reader for TextReader {
         &self.decoder
     }
 
+    fn decoder_mut(&mut self) -> &mut Decoder {
+        &mut self.decoder
+    }
+
     fn about(&self) -> About {
         About {
             producer: self.said.producer.clone(),
@@ -91,6 +99,17 @@ impl Reader for TextReader {
             ..About::default()
         }
     }
+}
+
+/// Takes a loss as `perf script --show-lost-events` shows it: `PERF_RECORD_LOST lost 5`.
+fn lost(line: &Line<'_>, decoder: &mut Decoder, out: &mut VecDeque<Event>) -> bool {
+    let is_loss = line.name.starts_with(b"PERF_RECORD_LOST");
+    if is_loss {
+        let digits = line.rest.iter().position(u8::is_ascii_digit);
+        let count = digits.and_then(|at| number(&line.rest[at..]));
+        decoder.lost(line.cpu, line.at, count.map(|(count, _)| count as u64), out);
+    }
+    is_loss
 }
 
 fn take(

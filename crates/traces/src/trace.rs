@@ -14,7 +14,7 @@ use crate::reorder::Reorder;
 use crate::text::TextReader;
 use crate::{ReadAt, TraceClock, TraceError, TraceFacts, TraceFormat};
 use punctual_core::event::{Event, Recorded};
-use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
+use punctual_core::{Finding, Missing, MonotonicNs, Nanos, Severity};
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
@@ -144,13 +144,14 @@ impl Trace {
                 pids: Vec::new(),
                 comms: Vec::new(),
                 sources: decoder.sources(),
+                missing: decoder.missing(self.order.dropped),
                 point_clock_error: None,
                 findings,
             },
             names: decoder.names(),
             tracepoints: decoder.counts(),
             states_enabled: about.states_enabled,
-            unreadable: decoder.unreadable,
+            unreadable: decoder.unreadable(),
             out_of_order: self.order.dropped,
         }
     }
@@ -172,19 +173,16 @@ impl Trace {
             );
             add("trace-clock", Severity::Warning, message);
         }
-        if decoder.unreadable > 0 {
-            let message = format!(
-                "{} lines or records of the trace cannot be read and are left out.",
-                decoder.unreadable
-            );
-            add("trace-unreadable", Severity::Warning, message);
-        }
-        if self.order.dropped > 0 {
-            let message = format!(
-                "{} events of the trace are older than those before them and are left out.",
-                self.order.dropped
-            );
-            add("trace-order", Severity::Warning, message);
+        for missing in decoder.missing(self.order.dropped) {
+            let (id, severity) = match missing {
+                Missing::End { .. } => ("trace-cut-off", Severity::Bad),
+                // The recording says it.
+                Missing::Lost { .. } => continue,
+                Missing::Unreadable { .. } => ("trace-unreadable", Severity::Warning),
+                Missing::OutOfOrder { .. } => ("trace-order", Severity::Warning),
+                Missing::Entries { .. } => ("trace-entries", Severity::Warning),
+            };
+            add(id, severity, format!("The trace lacks something: {missing}."));
         }
         if decoder.lost_uncounted {
             let message = "The trace says that events are missing, but not how many: each such \
@@ -241,6 +239,7 @@ impl Iterator for Trace {
             }
             if let Err(why) = self.refill() {
                 self.ended = true;
+                self.reader.decoder_mut().cut_off(why.to_string());
                 return Some(Err(why));
             }
         }

@@ -14,7 +14,7 @@ use punctual_bundle::intervals::{
 };
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::event::{FunctionId, PointId, Recorded};
-use punctual_core::{MonotonicNs, Names, Nanos, SeriesData};
+use punctual_core::{Missing, MonotonicNs, Names, Nanos, SeriesData};
 
 /// How many of the worst have details.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +42,8 @@ pub fn document(
     names: &Names,
     recorded: &Recorded,
 ) -> PairsDocument {
-    let mut writer = Writer { names, detail, lanes: lanes.iter() };
+    let missing = recorded.missing.first();
+    let mut writer = Writer { names, detail, lanes: lanes.iter(), missing };
     let pairs: Vec<PairSummary> = results.pairs.iter().map(|pair| writer.pair(pair)).collect();
     let functions =
         results.functions.iter().map(|(function, figures)| writer.function(*function, figures));
@@ -77,6 +78,7 @@ struct Writer<'a> {
     names: &'a Names,
     detail: Detail,
     lanes: std::slice::Iter<'a, Lanes>,
+    missing: Option<&'a Missing>,
 }
 
 impl Writer<'_> {
@@ -93,7 +95,7 @@ impl Writer<'_> {
                 count: of.uncertain.count,
                 max: of.uncertain.max.map(Nanos::ns),
             },
-            limit: limit(of, pair.overdue, pair.lossy),
+            limit: limit(of, pair.overdue, pair.lossy, self.missing),
             worst: self.worst(of),
             histogram: histogram(&of.data),
         }
@@ -109,7 +111,7 @@ impl Writer<'_> {
             exclusive_unknown: of.exclusive_unknown,
             period: interval_figures(&of.period),
             left: of.left,
-            limit: limit(&of.calls, 0, of.lossy),
+            limit: limit(&of.calls, 0, of.lossy, self.missing),
             worst: self.worst(&of.calls),
             histogram: histogram(&of.calls.data),
         }
@@ -203,7 +205,12 @@ pub fn gate(document: &mut PairsDocument, validity: &Validity) {
 
 /// The verdict of a limit. One certain violation decides; without one, it is met only if no event
 /// was lost.
-fn limit(of: &Figures, overdue: u64, lossy: bool) -> Option<LimitSummary> {
+fn limit(
+    of: &Figures,
+    overdue: u64,
+    lossy: bool,
+    missing: Option<&Missing>,
+) -> Option<LimitSummary> {
     let limit = of.limit()?;
     let undecided = if of.violations > 0 {
         None
@@ -211,6 +218,8 @@ fn limit(of: &Figures, overdue: u64, lossy: bool) -> Option<LimitSummary> {
         Some("only uncertain matches, which span lost events, exceed it".to_owned())
     } else if lossy {
         Some("events were lost: a violation may be among them".to_owned())
+    } else if let Some(missing) = missing {
+        Some(format!("a violation may be hidden: {missing}"))
     } else if overdue > 0 {
         Some(format!(
             "{overdue} were still open at the end of the recording, for longer than the limit"

@@ -36,6 +36,7 @@ fn recorded() -> Recorded {
         pids: Vec::new(),
         comms: Vec::new(),
         sources: Vec::new(),
+        missing: Vec::new(),
         point_clock_error: None,
         findings: Vec::new(),
     }

@@ -230,6 +230,7 @@ fn a_recording_of_some_tasks_follows_those_alone() {
         pids: pids.into(),
         comms: comms.iter().map(|comm| comm.to_string()).collect(),
         sources: Vec::new(),
+        missing: Vec::new(),
         point_clock_error: None,
         findings: Vec::new(),
     };

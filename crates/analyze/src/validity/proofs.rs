@@ -1,6 +1,7 @@
 //! The proofs, one function each.
 
 use super::{RUN, TOO_MUCH_LOST};
+use crate::requirements::CUT_OFF;
 use crate::{PhaseView, SeriesView};
 use punctual_bundle::evidence::{
     Evidence, IsolationEvidence, LoadEvidence, OtherMeasurement, ProgramEvidence, ReadBack,
@@ -265,7 +266,10 @@ fn samples(
         return not_recorded("the source does not report losses");
     }
     if manifest.ending.is_none() && phase.meta.duration.is_none() {
-        return unknown("the run was cut off: what followed is unknown");
+        return unknown(CUT_OFF);
+    }
+    if let Some(why) = phase.meta.missing_of_source() {
+        return unknown(why);
     }
     if losses.recorded == 0 && thread.is_some_and(|thread| thread.reached_end) {
         return fails("nothing was measured");

@@ -6,7 +6,7 @@ use super::{DIRECTORY, Keeps, RecordingDocument, SEGMENT};
 use crate::BundleError;
 use crate::member::Member;
 use punctual_core::event::{Names, Recorded, Source};
-use punctual_core::{Finding, MonotonicNs, Severity};
+use punctual_core::{Finding, Missing, MonotonicNs, Severity};
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -226,6 +226,9 @@ impl Recording {
         }
         self.repair_times(&mut recorded);
         recorded.findings.extend(self.findings());
+        if !self.document.complete {
+            recorded.missing.push(Missing::End { why: "its recorder did not finish".to_owned() });
+        }
         recorded
     }
 

@@ -20,6 +20,7 @@ fn document(keeps: Keeps, cpus: u16) -> RecordingDocument {
         pids: Vec::new(),
         comms: Vec::new(),
         sources: (0..cpus).map(source).collect(),
+        missing: Vec::new(),
         point_clock_error: None,
         findings: Vec::new(),
     };

@@ -1,7 +1,7 @@
 //! What a recording is of, and what it lost.
 
 use super::Group;
-use crate::{CpuSet, Finding, MonotonicNs, Nanos};
+use crate::{CpuSet, Finding, Missing, MonotonicNs, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// What one source gave and what it lost: a CPU's buffer, or a thread's ring of test points.
@@ -41,6 +41,9 @@ pub struct Recorded {
     pub comms: Vec<String>,
     /// What came from where and what was lost.
     pub sources: Vec<Source>,
+    /// What else is missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<Missing>,
     /// How far an instant of a test point may be off CLOCK_MONOTONIC; `None` without test points.
     pub point_clock_error: Option<Nanos>,
     /// Limits of this recording, as findings with remedies.
@@ -60,6 +63,7 @@ impl Recorded {
             pids: Vec::new(),
             comms: Vec::new(),
             sources: Vec::new(),
+            missing: Vec::new(),
             point_clock_error: None,
             findings: Vec::new(),
         }
@@ -67,6 +71,14 @@ impl Recorded {
     /// All events that are missing.
     pub fn lost(&self) -> u64 {
         self.sources.iter().fold(0, |sum, source| sum.saturating_add(source.lost))
+    }
+    /// All that may hide something: lost events, and what else is missing.
+    pub fn missing(&self) -> Vec<Missing> {
+        let count = self.lost();
+        let states = |one: &Missing| matches!(one, Missing::Lost { .. });
+        let lost = Missing::Lost { count, at_least: false };
+        let lost = (count > 0 && !self.missing.iter().any(states)).then_some(lost);
+        lost.into_iter().chain(self.missing.iter().cloned()).collect()
     }
     /// Whether this group was recorded: only then is an absent event one that did not happen.
     pub fn covers(&self, group: Group) -> bool {

@@ -129,6 +129,7 @@ mod tests {
             pids: Vec::new(),
             comms: Vec::new(),
             sources: vec![source("cpu 0", 4_000, 0), source("cpu 1", 900, 100)],
+            missing: Vec::new(),
             point_clock_error: None,
             findings: Vec::new(),
         };

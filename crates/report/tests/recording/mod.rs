@@ -132,6 +132,7 @@ pub fn recording(cycles: i64) -> Recording {
             pids: Vec::new(),
             comms: Vec::new(),
             sources: sources.to_vec(),
+            missing: Vec::new(),
             point_clock_error: Some(Nanos(40)),
             findings: Vec::new(),
         },

@@ -160,6 +160,8 @@ fn phase(writer: &BundleWriter, recipe: &Recipe, number: usize, name: &str, load
         evidence: Fact::NotAsked,
         without_series: Vec::new(),
         left_out: Vec::new(),
+        ended: Vec::new(),
+        missing: Vec::new(),
         cpu_load: Fact::Known(CpuLoad {
             all: shares(0),
             cpus: (0..recipe.cpus).map(|k| (k, shares(k))).collect(),

@@ -14,7 +14,8 @@ use punctual_bundle::{
 };
 use punctual_core::event::{Names, Recorded, Source};
 use punctual_core::{
-    Clock, ClockNs, CpuSet, Fact, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Unfinished,
+    Clock, ClockNs, CpuSet, Fact, Missing, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape,
+    Unfinished,
 };
 use std::path::Path;
 
@@ -77,6 +78,13 @@ ways! {
     ProgramDiedEarlyNoneAsked => (None, NoEvidence),
     ProgramDiedNotMet => (Some(NotMet), NotMet),
     EventsLost => (None, NoEvidence),
+    TraceCutOff => (Some(Undecided), NoEvidence),
+    TraceCutOffNoneAsked => (None, NoEvidence),
+    TraceCutOffNotMet => (Some(NotMet), NotMet),
+    TraceLost => (Some(Undecided), NoEvidence),
+    TraceLostNoneAsked => (None, Done),
+    TraceLostNotMet => (Some(NotMet), NotMet),
+    TraceUnreadable => (Some(Undecided), NoEvidence),
     DamagedAfterMet => (Some(Undecided), NoEvidence),
     DamagedAfterNotMet => (Some(NotMet), NotMet),
 }
@@ -93,6 +101,8 @@ fn requirement(way: Way) -> Option<&'static str> {
         | Way::DiskFullNotMet
         | Way::CutOffNotMet
         | Way::ProgramDiedNotMet
+        | Way::TraceCutOffNotMet
+        | Way::TraceLostNotMet
         | Way::DamagedAfterNotMet => Some(NOT_MET),
         Way::NoneAsked
         | Way::InvalidNoneAsked
@@ -108,6 +118,8 @@ fn requirement(way: Way) -> Option<&'static str> {
         | Way::LeftOutNoneAsked
         | Way::ProgramDiedNoneAsked
         | Way::ProgramDiedEarlyNoneAsked
+        | Way::TraceCutOffNoneAsked
+        | Way::TraceLostNoneAsked
         | Way::EventsLost => None,
         _ => Some(MET),
     }
@@ -134,11 +146,30 @@ fn outcome(way: Way) -> Option<Outcome> {
         }
         Way::Interrupted | Way::InterruptedNoneAsked => Outcome::Interrupted,
         Way::CutOff | Way::CutOffNoneAsked | Way::CutOffNotMet => return None,
+        Way::TraceCutOff | Way::TraceCutOffNoneAsked | Way::TraceCutOffNotMet => {
+            Outcome::CutOff { why: BREAKS_OFF.into() }
+        }
         _ => Outcome::Completed,
     })
 }
 
 const FULL: &str = "cannot write 0000.log: No space left on device";
+
+const BREAKS_OFF: &str = "its last line has no end";
+
+/// What a trace lacks.
+fn missing(way: Way) -> Option<Missing> {
+    Some(match way {
+        Way::TraceCutOff | Way::TraceCutOffNoneAsked | Way::TraceCutOffNotMet => {
+            Missing::End { why: BREAKS_OFF.into() }
+        }
+        Way::TraceLost | Way::TraceLostNoneAsked | Way::TraceLostNotMet => {
+            Missing::Lost { count: 500, at_least: false }
+        }
+        Way::TraceUnreadable => Missing::Unreadable { count: 3 },
+        _ => return None,
+    })
+}
 
 /// Writes the bundle as a run that ends so does.
 pub fn make(way: Way, directory: &Path) {
@@ -229,6 +260,7 @@ fn measure(way: Way, writer: &BundleWriter) {
     let requirements: Vec<String> = requirement(way).into_iter().map(str::to_owned).collect();
     let mut phase = PhaseMeta::new("main", writer.manifest().created);
     phase.duration = Some(Nanos::SECOND);
+    phase.missing = missing(way).into_iter().collect();
     match way {
         Way::Invalid | Way::InvalidNoneAsked => {
             let clock = ClockEvidence { stepped: Some(Nanos::SECOND), ..Default::default() };

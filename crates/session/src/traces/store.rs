@@ -6,7 +6,7 @@ use crate::recording::{Progress, Sources};
 use punctual_bundle::RecordingWriter;
 use punctual_bundle::recording::{Encoding, Keeps, LaneWriter, RecordingDocument};
 use punctual_core::event::{Names, Recorded, Source};
-use punctual_core::{Event, Finding, MonotonicNs, Severity};
+use punctual_core::{Event, Missing, MonotonicNs};
 use punctual_record::wire;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,11 +18,8 @@ const BUFFERED: usize = 8 << 20;
 /// What a pipe may give: traces are files of some hundred megabytes.
 const SPOOLED: u64 = 8 << 30;
 
-/// Writes all events; why the trace was read no further, where it was not.
-pub(super) fn store(
-    directory: &Path,
-    trace: &mut dyn TraceReader,
-) -> Result<Option<Finding>, Failure> {
+/// Writes all events, up to where the trace breaks off.
+pub(super) fn store(directory: &Path, trace: &mut dyn TraceReader) -> Result<(), Failure> {
     let begun = Recorded::without_events("a trace", MonotonicNs(0));
     let document = RecordingDocument::new(Keeps::All, begun, Names::default());
     let writer = RecordingWriter::create(directory, &document).map_err(Failure::failed)?;
@@ -32,15 +29,16 @@ pub(super) fn store(
         match event {
             Ok(event) => store.push(&event)?,
             Err(why) => {
-                let message = "the trace could be read only in part";
-                let finding = Finding::new("trace-cut-off", Severity::Bad, super::PHASE, message);
-                cut_off = Some(finding.evidence(why));
+                cut_off = Some(why);
                 break;
             }
         }
     }
     store.flush()?;
     let About { mut recorded, names } = trace.about();
+    let is_end = |missing: &Missing| matches!(missing, Missing::End { .. });
+    let known = recorded.missing.iter().any(is_end);
+    recorded.missing.extend(cut_off.filter(|_| !known).map(|why| Missing::End { why }));
     let stated = std::mem::take(&mut recorded.sources);
     for source in stated {
         if let Some(number) = source.cpu.and_then(|cpu| store.numbers.get(&cpu)) {
@@ -50,8 +48,7 @@ pub(super) fn store(
     recorded.sources = store.sources.listed();
     let mut document = RecordingDocument::new(Keeps::All, recorded, names);
     document.complete = true;
-    writer.finish(&document).map_err(Failure::failed)?;
-    Ok(cut_off)
+    writer.finish(&document).map_err(Failure::failed)
 }
 
 struct Store {

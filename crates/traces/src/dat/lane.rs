@@ -24,6 +24,8 @@ pub(super) struct Lane {
     /// Events are missing before it.
     pub(super) lost: Option<Option<u64>>,
     pub(super) damaged: u64,
+    /// The file ends before its data does.
+    pub(super) cut_off: bool,
 }
 
 /// trace-cmd compresses ten pages at once, of 64 KiB at most.
@@ -50,6 +52,7 @@ impl Lane {
             record: (0, 0),
             lost: None,
             damaged: 0,
+            cut_off: data.at.saturating_add(data.size) > size,
         }
     }
 
@@ -128,29 +131,32 @@ impl Lane {
         };
         if self.chunks.is_none() && self.next < self.end {
             self.chunks = number(self.next)?;
+            self.cut_off |= self.chunks.is_none();
             self.next += 4;
         }
         let left = self.chunks.unwrap_or(0);
-        if left == 0 || self.next.saturating_add(8) > self.end {
+        if left == 0 {
             return Ok(false);
         }
         let (Some(size), Some(unpacked)) = (number(self.next)?, number(self.next + 4)?) else {
+            self.cut_off = true;
             return Ok(false);
         };
         self.chunks = Some(left - 1);
         let from = self.next + 8;
         self.next = from.saturating_add(size);
         if size > MOST_CHUNK || self.next > self.end {
+            self.cut_off |= self.next > self.end;
             self.fail();
             return Ok(false);
         }
         let mut bytes = vec![0; size as usize];
         let read = file.read_at(from, &mut bytes)?;
         match packed.unpack(&bytes[..read], unpacked.min(MOST_CHUNK)) {
-            Ok(bytes) if !bytes.is_empty() => self.bytes = bytes,
-            _ => {
+            Ok(bytes) if !bytes.is_empty() && bytes.len() as u64 == unpacked => self.bytes = bytes,
+            other => {
                 self.fail();
-                self.bytes.clear();
+                self.bytes = other.unwrap_or_default();
             }
         }
         Ok(true)

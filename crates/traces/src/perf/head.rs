@@ -48,6 +48,8 @@ pub(super) struct PerfHead {
     pub(super) release: Option<String>,
     pub(super) version: Option<String>,
     pub(super) arch: Option<String>,
+    /// The file ends before what it states.
+    pub(super) cut_off: bool,
 }
 
 /// Where the records are.
@@ -69,6 +71,7 @@ impl PerfHead {
             release: None,
             version: None,
             arch: None,
+            cut_off: false,
         }
     }
 
@@ -175,9 +178,11 @@ impl PerfHead {
             word >> (bit % 64) & 1 == 1
         };
         let features: Vec<u64> = (0..256).filter(|bit| is_set(*bit)).collect();
+        let whole = file.size()?;
         let mut cursor = Cursor::new(file, at, self.order);
         for feature in features {
             let (at, size) = (cursor.number(8)?, cursor.number(8)?);
+            self.cut_off |= at.saturating_add(size) > whole;
             let mut part = Cursor::new(file, at, self.order);
             match feature {
                 TRACING_DATA => {

@@ -53,6 +53,11 @@ impl Packed {
         Ok(())
     }
 
+    /// Whether what was taken last is no whole block.
+    pub(super) fn has_rest(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// Nothing follows: what the decoder kept comes out.
     pub(super) fn end(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
         if std::mem::take(&mut self.begun) {

@@ -9,6 +9,7 @@ use std::io::{self, Read};
 pub(super) mod kind {
     pub(crate) const LOST: u32 = 2;
     pub(crate) const COMM: u32 = 3;
+    pub(crate) const THROTTLE: u32 = 5;
     pub(crate) const UNTHROTTLE: u32 = 6;
     pub(crate) const FORK: u32 = 7;
     pub(crate) const SAMPLE: u32 = 9;
@@ -21,6 +22,11 @@ pub(super) mod kind {
     pub(crate) const FEATURE: u32 = 80;
     pub(crate) const COMPRESSED: u32 = 81;
     pub(crate) const COMPRESSED_2: u32 = 83;
+
+    /// Those of the kernel and of perf, with room for those of later ones.
+    pub(crate) fn is_known(kind: u32) -> bool {
+        matches!(kind, 1..32 | 64..128)
+    }
 }
 
 /// A record without its header is none.
@@ -85,6 +91,7 @@ impl Records {
                 return Ok(Some(Record::Of(kind, &self.unpacked[from..from + size])));
             }
             if self.ended {
+                self.cut_off |= self.next < self.unpacked.len();
                 return Ok(None);
             }
             let Some(kind) = self.read_record()? else {
@@ -165,14 +172,15 @@ impl Records {
         self.ended = true;
         self.unpacked.drain(..self.next);
         self.next = 0;
-        match &mut self.packed {
-            Some(packed) => packed.end(&mut self.unpacked),
-            None => Ok(()),
-        }
+        let Some(packed) = &mut self.packed else { return Ok(()) };
+        self.cut_off |= packed.has_rest();
+        packed.end(&mut self.unpacked)
     }
 
     fn skip(&mut self, count: u64) -> io::Result<()> {
-        io::copy(&mut (&mut self.from).take(count), &mut io::sink()).map(|_| ())
+        let skipped = io::copy(&mut (&mut self.from).take(count), &mut io::sink())?;
+        self.cut_off |= skipped < count;
+        Ok(())
     }
 }
 

@@ -39,6 +39,7 @@ pub(super) struct Stated {
     pub(super) clock: u64,
     pub(super) instants: Option<(i64, i64)>,
     lost: bool,
+    damaged: bool,
 }
 
 /// An event or a row, by its instant.
@@ -51,7 +52,8 @@ enum Item<'a> {
 impl Stated {
     pub(super) fn of(bundle: &[u8]) -> Stated {
         let (mut stated, mut ftrace, mut boot) = (Stated::default(), None, None);
-        for (number, value) in Fields::of(bundle) {
+        let mut fields = Fields::of(bundle);
+        for (number, value) in fields.by_ref() {
             let number_of = || value.number();
             match number {
                 1 => stated.cpu = number_of().and_then(|cpu| u16::try_from(cpu).ok()).unwrap_or(0),
@@ -63,6 +65,7 @@ impl Stated {
             }
         }
         stated.instants = ftrace.zip(boot);
+        stated.damaged = fields.damaged;
         stated
     }
 }
@@ -73,8 +76,16 @@ impl Bundles {
         self.cpus.values_mut().for_each(|cpu| cpu.dropped = true);
     }
 
+    /// No event of some CPUs followed.
+    pub(super) fn end(&mut self, decoder: &mut Decoder) {
+        for (cpu, _) in self.cpus.iter().filter(|(_, cpu)| cpu.dropped) {
+            decoder.lost_outside(*cpu, None);
+        }
+    }
+
     pub(super) fn take(&mut self, bundle: &[u8], decoder: &mut Decoder, out: &mut VecDeque<Event>) {
         let stated = Stated::of(bundle);
+        decoder.unreadable += u64::from(stated.damaged);
         let mut compact = Compact::default();
         for (number, value) in Fields::of(bundle) {
             match number {
@@ -161,7 +172,8 @@ impl Bundles {
     ) {
         let mut values = Values::default();
         let mut seen = [0usize; SLOTS];
-        for (field, value) in Fields::of(bytes) {
+        let mut fields = Fields::of(bytes);
+        for (field, value) in fields.by_ref() {
             for (slot, found) in known.slots.iter().enumerate() {
                 let Some((_, element)) = found.filter(|(number, _)| *number == field) else {
                     continue;
@@ -172,6 +184,7 @@ impl Bundles {
                 seen[slot] += 1;
             }
         }
+        decoder.unreadable += u64::from(fields.damaged);
         if known.meaning == Meaning::Switch {
             cpu.running = values.numbers[5].zip(values.numbers[6]);
         }

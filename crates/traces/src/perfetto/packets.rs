@@ -70,7 +70,12 @@ impl Packets {
             match how.into_iter().find_map(|(number, how)| Some((packed(number)?, how))) {
                 None => return Ok(Some(packet)),
                 Some((bytes, how)) => match how.unpack(bytes, MOST) {
-                    Ok(bytes) => self.unpacked.extend(packets(&bytes).map(<[u8]>::to_vec)),
+                    Ok(bytes) => {
+                        let mut fields = Fields::of(&bytes);
+                        let packets = fields.by_ref().filter_map(packet_of);
+                        self.unpacked.extend(packets);
+                        self.damaged += u64::from(fields.damaged);
+                    }
                     Err(_) => self.damaged += 1,
                 },
             }
@@ -129,10 +134,10 @@ impl Packets {
     }
 }
 
-/// The packets of a whole trace.
-fn packets(trace: &[u8]) -> impl Iterator<Item = &[u8]> {
-    Fields::of(trace).filter_map(|field| match field {
-        (1, Value::Bytes(packet)) => Some(packet),
+/// The packet that a field of a whole trace is.
+fn packet_of(field: (u32, Value<'_>)) -> Option<Vec<u8>> {
+    match field {
+        (1, Value::Bytes(packet)) => Some(packet.to_vec()),
         _ => None,
-    })
+    }
 }

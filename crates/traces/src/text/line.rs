@@ -27,13 +27,14 @@ pub(super) enum Parsed<'a> {
     Comment(&'a [u8]),
     /// Something else that may mean something.
     Other(&'a [u8]),
-    /// Empty, or a line of a kernel stack.
+    /// Empty, or a line of a stack.
     Nothing,
 }
 
 pub(super) fn parse(line: &[u8]) -> Parsed<'_> {
     let trimmed = line.trim_ascii();
-    if trimmed.is_empty() || trimmed.starts_with(b"=> ") || trimmed == b"<stack trace>" {
+    let of_stack = [&b"<stack trace>"[..], b"<user stack trace>"].contains(&trimmed);
+    if trimmed.is_empty() || trimmed.starts_with(b"=> ") || of_stack || is_of_callchain(line) {
         return Parsed::Nothing;
     }
     if let Some(comment) = trimmed.strip_prefix(b"#") {
@@ -50,6 +51,14 @@ pub(super) fn parse(line: &[u8]) -> Parsed<'_> {
         Some(event) => Parsed::Event(event),
         None => Parsed::Other(trimmed),
     }
+}
+
+/// A function of `perf script -g`: `\tffffffff81a0c5d3 schedule+0x2f8 ([kernel.kallsyms])`.
+fn is_of_callchain(line: &[u8]) -> bool {
+    let text = line.trim_ascii();
+    let digits = text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let is_address = digits >= 4 && text.get(digits) == Some(&b' ');
+    is_address && line.first().is_some_and(u8::is_ascii_whitespace) && text.ends_with(b")")
 }
 
 /// The longest name that is shown, with what trace-cmd puts before it for a buffer.

@@ -15,12 +15,23 @@ pub(super) struct Lines {
     /// What is there belongs to a line that is too long.
     skipping: bool,
     pub(super) too_long: u64,
+    /// The last line has no end.
+    pub(super) cut_off: bool,
 }
 
 impl Lines {
     pub(super) fn new(bytes: Box<dyn Read>) -> Lines {
         let buffer = vec![0; BUFFER];
-        Lines { bytes, buffer, from: 0, to: 0, ended: false, skipping: false, too_long: 0 }
+        Lines {
+            bytes,
+            buffer,
+            from: 0,
+            to: 0,
+            ended: false,
+            skipping: false,
+            too_long: 0,
+            cut_off: false,
+        }
     }
 
     /// The next line, without its end; `None` after the last.
@@ -41,6 +52,7 @@ impl Lines {
             }
             if self.ended {
                 let line = self.from..self.to;
+                self.cut_off |= !line.is_empty();
                 self.from = self.to;
                 let skipped = std::mem::take(&mut self.skipping);
                 return Ok((!line.is_empty() && !skipped).then(|| self.line(line)));
@@ -79,8 +91,9 @@ mod tests {
         let first = lines.next().unwrap().map(|line| line.len());
         assert_eq!(first, Some(1));
         assert_eq!(lines.next().unwrap(), Some(&b""[..]));
+        assert!(!lines.cut_off);
         assert_eq!(lines.next().unwrap(), Some(&b"cddddddddd"[..]));
         assert_eq!(lines.next().unwrap(), None);
-        assert_eq!(lines.too_long, 1);
+        assert_eq!((lines.too_long, lines.cut_off), (1, true));
     }
 }

@@ -13,8 +13,11 @@ pub(super) struct Said {
     pub(super) machine: Option<String>,
     /// A loss on this CPU before its next event.
     lost: Vec<(u16, Option<u64>)>,
-    /// Events that were written and are not in the text: `entries-in-buffer/entries-written`.
-    overwritten: Option<u64>,
+    /// Entries that heads of buffers state: those before `/` in `entries-in-buffer/entries-written`
+    /// and behind `#` in `latency: 72 us, #123/123`.
+    stated: u64,
+    /// Lines that are entries, whatever they mean.
+    found: u64,
 }
 
 /// CPUs that may have lost something at once.
@@ -35,13 +38,12 @@ impl Said {
         if let Some(machine) = machine {
             self.of_machine(machine.trim_ascii(), decoder);
         }
-        if let Some(counts) = text.strip_prefix(b"entries-in-buffer/entries-written:") {
-            let counts = counts.trim_ascii();
-            let read = number(counts).and_then(|(there, after)| {
-                let (written, _) = number(after.strip_prefix(b"/")?)?;
-                u64::try_from(written - there).ok()
-            });
-            self.overwritten = read.filter(|missing| *missing > 0).or(self.overwritten);
+        let of_latency = text.strip_prefix(b"latency:").and_then(|text| behind(text, b", #"));
+        let counts = text.strip_prefix(b"entries-in-buffer/entries-written:").or(of_latency);
+        if let Some((there, after)) = counts.map(<[u8]>::trim_ascii).and_then(number)
+            && after.starts_with(b"/")
+        {
+            self.stated = self.stated.saturating_add(there as u64);
         }
         if let Some(at) = text.windows(3).position(|window| window == b"#P:")
             && let Some((cpus @ 1..=MOST_CPUS, _)) = number(&text[at + 3..])
@@ -63,8 +65,7 @@ impl Said {
     pub(super) fn notice(&mut self, text: &[u8]) -> bool {
         if let Some(cpu) = text.strip_prefix(b"##### CPU ").and_then(number) {
             // Its older events were overwritten.
-            self.lose(cpu.0, None);
-            return true;
+            return self.lose(cpu.0, None);
         }
         if let Some((cpu, after)) = text.strip_prefix(b"CPU:").and_then(number) {
             // `CPU:2 [LOST 123 EVENTS]`, `CPU:2 [123 EVENTS DROPPED]`, and without a number.
@@ -74,8 +75,7 @@ impl Said {
                 digits.and_then(|at| number(&inner[at..])).map(|(count, _)| count as u64)
             });
             if let Some(count) = counts {
-                self.lose(cpu, count);
-                return true;
+                return self.lose(cpu, count);
             }
         }
         if text.starts_with(b"cpus=") || text.starts_with(b"version = ") {
@@ -85,10 +85,10 @@ impl Said {
         text.starts_with(b"CPU ") && text.ends_with(b" is empty")
     }
 
-    fn lose(&mut self, cpu: i64, count: Option<u64>) {
-        if let Some(cpu) = u16::try_from(cpu).ok().filter(|_| self.lost.len() < MOST) {
-            self.lost.push((cpu, count));
-        }
+    fn lose(&mut self, cpu: i64, count: Option<u64>) -> bool {
+        let cpu = u16::try_from(cpu).ok().filter(|_| self.lost.len() < MOST);
+        self.lost.extend(cpu.map(|cpu| (cpu, count)));
+        cpu.is_some()
     }
 
     /// An event follows: what was lost on its CPU was lost before it.
@@ -98,6 +98,7 @@ impl Said {
         decoder: &mut Decoder,
         out: &mut VecDeque<Event>,
     ) {
+        self.found += 1;
         if self.lost.is_empty() {
             return;
         }
@@ -111,17 +112,22 @@ impl Said {
 
     pub(super) fn end(&mut self, decoder: &mut Decoder) {
         for (cpu, count) in self.lost.drain(..) {
-            decoder.lost_outside(cpu, count.unwrap_or(1));
+            decoder.lost_outside(cpu, count);
         }
-        // Which CPU lost them is not said; they are older than everything else.
-        if let Some(overwritten) = self.overwritten.take() {
-            decoder.overwritten = Some(overwritten);
+        if self.found < self.stated {
+            decoder.entries = Some((self.stated, self.found));
         }
     }
 }
 
 const MOST_CPUS: i64 = 1 << 13;
 
+/// The text behind the first place of a part.
+fn behind<'a>(text: &'a [u8], part: &[u8]) -> Option<&'a [u8]> {
+    let at = text.windows(part.len()).position(|window| window == part)?;
+    text.get(at + part.len()..)
+}
+
 fn contains(text: &[u8], part: &[u8]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
+    behind(text, part).is_some()
 }

@@ -316,6 +316,7 @@ fn outcome(row: &Row) -> Option<Outcome> {
     Some(match row.text("outcome")? {
         "completed" => Outcome::Completed,
         "failed" => Outcome::Failed { why: "the tables do not say why".to_owned() },
+        "cut-off" => Outcome::CutOff { why: "the tables do not say where".to_owned() },
         // What stopped it is not in the tables.
         _ => Outcome::Interrupted,
     })

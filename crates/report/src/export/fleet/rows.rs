@@ -208,6 +208,7 @@ fn outcome(summary: &Summary) -> Option<&'static str> {
         Outcome::StoppedAbove { .. } => "stopped-above",
         Outcome::StoppedByLoad { .. } => "stopped-by-load",
         Outcome::Failed { .. } => "failed",
+        Outcome::CutOff { .. } => "cut-off",
     })
 }
 

@@ -1,0 +1,46 @@
+//! The parts of a trace or recording that are missing, where they may hide a sample.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A part that is missing.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "missing", rename_all = "kebab-case")]
+pub enum Missing {
+    /// The end: it breaks off.
+    End { why: String },
+    /// Events that its recorder lost. `at_least`: it does not count them everywhere.
+    Lost {
+        count: u64,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        at_least: bool,
+    },
+    /// Lines or records that cannot be read.
+    Unreadable { count: u64 },
+    /// Events that are older than those before them, and left out.
+    OutOfOrder { count: u64 },
+    /// It has fewer entries than it states.
+    Entries { stated: u64, found: u64 },
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = |count: u64| if count == 1 { "" } else { "s" };
+        match self {
+            Missing::End { why } => write!(f, "it breaks off: {why}"),
+            Missing::Lost { count, at_least } => {
+                let about = if *at_least { "at least " } else { "" };
+                write!(f, "{about}{count} event{} lost", plural(*count))
+            }
+            Missing::Unreadable { count } => {
+                write!(f, "{count} line{} or record{0} unreadable", plural(*count))
+            }
+            Missing::OutOfOrder { count } => {
+                write!(f, "{count} event{} out of order and left out", plural(*count))
+            }
+            Missing::Entries { stated, found } => {
+                write!(f, "it states {stated} entries and has {found}")
+            }
+        }
+    }
+}
