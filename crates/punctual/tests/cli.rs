@@ -4,6 +4,7 @@
 mod documents;
 mod limits;
 mod members;
+mod users;
 
 use crate::common::{self, Place, has_program, punctual, text};
 use std::path::{Path, PathBuf};

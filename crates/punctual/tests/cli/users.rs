@@ -1,0 +1,180 @@
+//! Every command once, as root and as a plain user: it ends by itself, with the status that its
+//! documents have. `./x test` links the program as it ships, statically (.ci/rustc), and what such
+//! a program cannot do, as to load name services, ends it by a signal.
+
+use super::COMMANDS;
+use crate::common::{Place, has_program, text};
+use punctual_testing as testing;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// Another user, who has nothing and owns nothing.
+const NOBODY: u32 = 65_534;
+const EXPERIMENT: &str = "[[measure]]\nkind = 'timer'\ncpus = '0'\npolicy = 'other'\nperiod = \
+                          '1ms'\nsamples = 20\n";
+const LAB: &str = "[lab]\nname = 'one'\n[axes]\n'measure.timer.period' = ['1ms']\n";
+const SYSTRESS: &str = include_str!("../../../../examples/systress-demo.cfg");
+const CYCLICTEST: &str =
+    include_str!("../../../bundle/src/import/testdata/rt-tests-2.6/break.json");
+
+/// What a command may end with: 2 of those that need BPF, where it is not available.
+const DONE: &[i32] = &[0];
+/// Of a lab of which nothing was run yet.
+const FAILED: &[i32] = &[1];
+const REFUSED: &[i32] = &[2];
+const WITH_BPF: &[i32] = &[0, 2];
+
+/// A command line, and what it may end with for root and for a plain user.
+const LINES: &[(&str, &[i32], &[i32])] = &[
+    ("demo --plan", DONE, DONE),
+    ("new -", DONE, DONE),
+    ("run -q experiment.toml -o run", DONE, DONE),
+    ("measure timer -q --cpus 0 --count 20 --set policy=other -o measured", DONE, DONE),
+    ("show run", DONE, DONE),
+    ("watch --once run", DONE, DONE),
+    ("report run -o page.html", DONE, DONE),
+    ("compare run measured", DONE, DONE),
+    ("lab run lab.toml -o lab --on none", FAILED, FAILED),
+    ("lab cell lab 0", DONE, DONE),
+    ("lab report lab", FAILED, FAILED),
+    ("lab replay lab 1ms", WITH_BPF, WITH_BPF),
+    ("pairs recorded", DONE, DONE),
+    ("occupancy recorded", DONE, DONE),
+    ("explain explained", DONE, DONE),
+    ("tail good", DONE, DONE),
+    ("trend kept", DONE, DONE),
+    ("export good --format json", DONE, DONE),
+    ("hunt none.toml", REFUSED, REFUSED),
+    ("hunt report none", REFUSED, REFUSED),
+    ("sections good", REFUSED, REFUSED),
+    ("tune --list", DONE, DONE),
+    ("tune report none", REFUSED, REFUSED),
+    ("tune apply none", REFUSED, REFUSED),
+    ("tune undo none", REFUSED, REFUSED),
+    ("truth no-such-case", REFUSED, REFUSED),
+    ("import cyclictest.json -o imported", DONE, DONE),
+    ("trace -q --duration 50ms -o trace -- true", WITH_BPF, WITH_BPF),
+    ("recipe trace-cmd", DONE, DONE),
+    ("probe -q -o probed libc:malloc -- true", WITH_BPF, REFUSED),
+    ("count -- true", DONE, DONE),
+    ("attach -q -o a --user nobody -- ./punctual LOOP -o a-loop", WITH_BPF, REFUSED),
+    ("attach -q -o b --user 65534 -- ./punctual LOOP -o b-loop", WITH_BPF, REFUSED),
+    ("attach -q -o c --user no-such-user -- true", REFUSED, REFUSED),
+    ("check", &[0, 3], &[0, 3]),
+    ("isolate create 0 --dry-run", WITH_BPF, WITH_BPF),
+    // What was isolated before these tests stays so.
+    ("isolate undo --help", DONE, DONE),
+    ("isolate status", DONE, WITH_BPF),
+    ("isolate list", DONE, DONE),
+    ("isolate run none -- true", REFUSED, REFUSED),
+    ("isolate move 1 none", REFUSED, REFUSED),
+    ("isolate tweaks", DONE, DONE),
+    ("ssh list nobody@localhost:1", REFUSED, REFUSED),
+    ("ssh fetch nobody@localhost:1 x8Kq02LmPz", REFUSED, REFUSED),
+    ("ssh clean nobody@localhost:1 x8Kq02LmPz", REFUSED, REFUSED),
+    ("convert systress.cfg", DONE, DONE),
+    ("completions bash", DONE, DONE),
+    ("man pages", DONE, DONE),
+];
+/// A program with cycles.
+const LOOP: &str = "measure timer -q --cpus 0 --count 300 --set policy=other";
+
+/// A directory that any user may use, with the program and what the lines name.
+fn place() -> Place {
+    let place = Place::with(EXPERIMENT);
+    place.write("lab.toml", format!("{LAB}{EXPERIMENT}").as_bytes());
+    place.write("systress.cfg", SYSTRESS.as_bytes());
+    place.write("cyclictest.json", CYCLICTEST.as_bytes());
+    fs::create_dir(place.path().join("kept")).expect("a directory");
+    let bundles = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles");
+    let of_fixtures = ["good", "recorded", "explained"].map(|name| bundles.join(name));
+    let copied = Command::new("cp").arg("-r").args(of_fixtures).arg(place.path()).status();
+    assert!(copied.is_ok_and(|status| status.success()));
+    let program = testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual")));
+    fs::copy(program, place.path().join("punctual")).expect("a copy that anybody may run");
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o1777)).expect("its own");
+    place
+}
+
+/// As the user who runs the tests, or as another one.
+fn ran(place: &Place, line: &str, user: Option<u32>) -> Output {
+    let line = line.replace("LOOP", LOOP);
+    let mut command = Command::new(place.path().join("punctual"));
+    command.args(line.split_whitespace()).current_dir(place.path()).stdin(Stdio::null());
+    command.env("HOME", place.path()).env_remove("XDG_CACHE_HOME");
+    if let Some(user) = user {
+        command.uid(user).gid(user);
+    }
+    command.output().expect("it starts")
+}
+
+fn is_root() -> bool {
+    std::os::unix::fs::MetadataExt::uid(&fs::metadata("/proc/self").expect("/proc")) == 0
+}
+
+#[test]
+fn every_command_ends_by_itself_for_root_and_for_a_plain_user() {
+    let users: &[(bool, Option<u32>)] =
+        if is_root() { &[(true, None), (false, Some(NOBODY))] } else { &[(false, None)] };
+    for &(root, user) in users {
+        let place = place();
+        for (line, of_root, of_user) in LINES {
+            let done = ran(&place, line, user);
+            let expected = if root { of_root } else { of_user };
+            let said = format!("root {root}: {line}: {:?}: {}", done.status, text(&done));
+            assert_eq!(done.status.signal(), None, "{said}");
+            assert!(done.status.code().is_some_and(|code| expected.contains(&code)), "{said}");
+            assert_eq!(line.contains("no-such-user") && root, said.contains("no user"), "{said}");
+        }
+    }
+    let begins = |name: &&str| LINES.iter().any(|(line, ..)| line.starts_with(*name));
+    let groups = ["", "lab", "ssh", "isolate"];
+    let missing: Vec<&str> =
+        COMMANDS.into_iter().filter(|name| !groups.contains(name) && !begins(name)).collect();
+    assert_eq!(missing, [""; 0]);
+}
+
+/// The entries of the C library to its name services, its locales and its character sets. What is
+/// below them is linked anyway, by fork(2) and by wide characters, and loads nothing in the locale C.
+const ENTRIES: [&str; 13] = [
+    "getpwnam",
+    "getpwuid",
+    "getpwent",
+    "getgrnam",
+    "getgrgid",
+    "getgrouplist",
+    "initgroups",
+    "getaddrinfo",
+    "getnameinfo",
+    "gethostby",
+    "getservby",
+    "iconv_open",
+    "setlocale",
+];
+
+#[test]
+fn nothing_in_it_loads_name_services_or_libraries() {
+    let program = env!("CARGO_BIN_EXE_punctual");
+    if !has_program("nm", "binutils") || !has_program("readelf", "binutils") {
+        return;
+    }
+    let output = |tool: &str, option: &str| {
+        let done = Command::new(tool).args([option, program]).output().expect("it starts");
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    };
+    if output("readelf", "-lW").contains("INTERP") {
+        return println!("SKIPPED: lacks a program that is linked as it ships (./x test links it)");
+    }
+    let symbols = output("nm", "--defined-only");
+    let is_entry = |symbol: &&str| {
+        let mut words = symbol.split_whitespace().skip(1);
+        let (kind, name) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let name = name.trim_start_matches('_');
+        ["T", "W"].contains(&kind) && ENTRIES.iter().any(|entry| name.starts_with(entry))
+    };
+    let found: Vec<&str> = symbols.lines().filter(is_entry).collect();
+    assert_eq!(found, [""; 0]);
+}
