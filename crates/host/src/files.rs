@@ -2,7 +2,7 @@
 //! tests.
 
 use punctual_core::CpuSet;
-use punctual_sys::attributes;
+use punctual_sys::{attributes, pace};
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};
@@ -123,6 +123,7 @@ impl Root {
         path: &str,
         operation: impl FnOnce(&Path) -> io::Result<T>,
     ) -> Result<T, FileError> {
+        pace::between_samples();
         operation(&self.resolve(path)).map_err(|source| FileError {
             action,
             path: path.to_owned(),

@@ -13,9 +13,12 @@ pub struct Preparation {
     pub findings: Vec<Finding>,
 }
 
-/// Gives back what setting up used, locks the rest as asked, and keeps CPUs out of deep idle states
-/// as asked. Called when every thread stands ready and before it is started; a second time for the
-/// next phase, with what the last call gave.
+/// The stack that the calling thread has from here on: what a phase needs, many times over.
+const STACK: usize = 128 << 10;
+
+/// Gives back what setting up used, makes the rest resident and locks it as asked, and keeps CPUs
+/// out of deep idle states as asked. Called when every thread stands ready and before it is started;
+/// a second time for the next phase, with what the last call gave.
 pub fn prepare(
     lock_memory: bool,
     dma_latency: Option<Nanos>,
@@ -24,9 +27,14 @@ pub fn prepare(
     if last.is_some() {
         memory::unlock_all();
     }
-    memory::release_setup();
+    memory::settle_heap();
+    memory::touch_stack::<STACK>();
     let mut findings = Vec::new();
-    if lock_memory && let Err(why) = memory::lock_all() {
+    let locked = if lock_memory { memory::lock_all() } else { Ok(()) };
+    if !lock_memory || locked.is_err() {
+        memory::populate();
+    }
+    if let Err(why) = locked {
         let finding = Finding::new(
             "memory-not-locked",
             Severity::Warning,

@@ -13,7 +13,7 @@ mod tests;
 
 use punctual_bundle::Outcome;
 use punctual_core::{MonotonicNs, Nanos};
-use punctual_sys::clock;
+use punctual_sys::{clock, pace};
 
 /// How often statistics are saved: what kill -9 can cost.
 pub const CHECKPOINT: Nanos = Nanos::from_millis(900);
@@ -32,7 +32,7 @@ impl EngineClock for SystemClock {
     }
 
     fn pause(&self, span: Nanos) {
-        std::thread::sleep(span.to_std());
+        pace::sleep_until((clock::monotonic() + span).ns());
     }
 }
 

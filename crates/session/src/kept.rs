@@ -12,7 +12,7 @@ use punctual_core::{
     Clock, ClockNs, Fact, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Window,
 };
 use punctual_measure::collect::{Recent, extend_window};
-use punctual_sys::clock;
+use punctual_sys::{clock, pace};
 
 /// Bins of an exact histogram, at most.
 const BINS: i64 = 4_096;
@@ -101,6 +101,7 @@ impl KeptSeries {
     /// Adds samples to the log, whose statistics are taken in already. Once a write has failed,
     /// statistics go on alone: whether they were added.
     pub fn append(&mut self, samples: &[Sample]) -> bool {
+        pace::between_samples();
         if self.trouble.is_none() {
             let written = self.writer.append(samples);
             self.keep_trouble(written);
@@ -140,6 +141,7 @@ impl KeptSeries {
         self.append(&pending);
         (self.state.samples_kept, self.state.log_bytes) =
             (self.writer.kept(), self.writer.log_bytes());
+        pace::between_samples();
         let written = write(&mut self.writer, &self.state);
         self.keep_trouble(written);
     }
@@ -147,6 +149,7 @@ impl KeptSeries {
     /// Saves where the time went, as far as that is known now.
     pub fn save_account(&mut self) {
         if !matches!(self.account, Fact::NotAsked) {
+            pace::between_samples();
             let written = self.writer.write_account(&self.account);
             self.keep_trouble(written);
         }

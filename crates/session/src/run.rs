@@ -87,13 +87,11 @@ pub fn run(
     watcher: &mut dyn Watcher,
 ) -> Result<FinishedRun, Failure> {
     let seeded = plan.seeded();
-    memory::release_setup();
     let files = Root::system();
     let interrupts = Interrupts::listen()?;
     open_files(plan)?;
     watcher.preparing("checking the requirements of the experiment");
     rehearse(plan)?;
-    memory::release_setup();
     let origin = if context.attached.is_some() { "attach" } else { "run" };
     let mut writer =
         BundleWriter::create(&plan.output, &plan.name, origin).map_err(Failure::refused)?;
@@ -112,8 +110,6 @@ pub fn run(
     write_request(&mut writer, plan, file).map_err(Failure::failed)?;
     let gap = context.further.continuation.as_ref().map(|of| of.gap);
     gap.map(|gap| writer.set_gap(gap)).transpose().map_err(Failure::failed)?;
-    // Each step of setting up leaves pages that measuring does not need.
-    memory::release_setup();
     let plan = &seeded;
     let mut run = Run {
         guard: guard_for(plan)?,
@@ -143,7 +139,6 @@ pub fn run(
     run.companions = companions(&mut run, metrics)?;
     signals::prepare_waking()
         .map_err(|why| Failure::failed(format!("cannot install a signal handler: {why}")))?;
-    memory::release_setup();
 
     let ran = phase::run_all(&mut run, watcher);
 
@@ -153,7 +148,6 @@ pub fn run(
         run.companions.drain(..).map(|companion| companion.finish(phases)).collect();
     let left = run.partition.take().and_then(partition::Held::undo);
     memory::unlock_all();
-    memory::release_setup();
     let (phases, outcome) = ran.map_err(Failure::refused)?;
     unfinished.keep();
     for of_companion in finished {
@@ -356,7 +350,6 @@ fn guard_for(plan: &Plan) -> Result<Option<Guarded>, Failure> {
 fn capture_environment(run: &Run, files: &Root) -> Result<Environment, Failure> {
     let environment = environment::capture(files);
     run.writer.write_document("environment", &environment).map_err(Failure::failed)?;
-    memory::release_setup();
     Ok(environment)
 }
 

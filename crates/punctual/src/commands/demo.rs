@@ -9,7 +9,6 @@ use punctual_report::html;
 use punctual_session::messages::shown;
 use punctual_session::programs::find_program;
 use punctual_session::request::Asked;
-use punctual_sys::memory;
 use std::path::{Path, PathBuf};
 
 const EXPERIMENT: &str = include_str!("../../../../examples/quickstart.toml");
@@ -35,7 +34,6 @@ pub struct Args {
 
 /// Runs the experiment, writes the page, says what one can do next.
 pub fn run(args: Args) -> Ending {
-    memory::release_setup();
     let mut common = args.common;
     // A target has programs of its own.
     let own_loads = common.target.is_none() && find_program("stress-ng").is_err();

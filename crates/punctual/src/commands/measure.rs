@@ -4,7 +4,6 @@ use super::run::{self, Common, Cyclictest, in_toml, pair};
 use crate::exit::Ending;
 use punctual_plan::{Word, WorkloadKind};
 use punctual_session::request::Asked;
-use punctual_sys::memory;
 use std::path::Path;
 
 /// How long it measures when nothing is said.
@@ -75,7 +74,6 @@ pub fn kind(word: &str) -> Result<WorkloadKind, String> {
 
 /// Writes the experiment that was asked for, and runs it.
 pub fn run(args: Args) -> Ending {
-    memory::release_setup();
     let text = experiment(&args);
     let name = format!("{}.toml", args.kind.word());
     run::run_experiment(

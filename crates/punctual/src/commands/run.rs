@@ -31,7 +31,6 @@ use punctual_session::metrics::MetricsFile;
 use punctual_session::request::{self, Asked};
 use punctual_session::run::{self as session, FinishedRun, RunContext};
 use punctual_session::targets::{self, RemoteRun, Returned};
-use punctual_sys::memory;
 use std::path::{Path, PathBuf};
 
 /// Run an experiment file
@@ -83,8 +82,6 @@ pub fn run(args: Args) -> Ending {
             Failure::failed(format!("cannot watch for the end of process {parent}: {why}"))
         })?;
     }
-    // What parsing arguments needed is not needed again.
-    memory::release_setup();
     let mut asked = Asked::of_file(&args.file, args.allow_unknown, &args.common.options())?;
     if std::str::from_utf8(&asked.bytes).is_ok_and(lab::is_lab) {
         return run_lab(&args);

@@ -17,7 +17,7 @@ use punctual_analyze::calibration::{Turn, shifts};
 use punctual_bundle::calibration::{Calibration, ProgramTime, ProgramTimes};
 use punctual_core::{Fact, MonotonicNs, Nanos};
 use punctual_record::RunTime;
-use punctual_sys::{clock, memory, signals};
+use punctual_sys::{clock, signals};
 use stand_in::StandIn;
 use std::path::PathBuf;
 use std::thread::sleep;
@@ -60,7 +60,6 @@ pub fn measure(
     let outcome = bench.measure(setup, goes_on);
     let removed = bench.recorders.remove(&bench.place);
     bench.thread.end();
-    memory::release_setup();
     removed.and(outcome)
 }
 

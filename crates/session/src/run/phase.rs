@@ -35,7 +35,8 @@ use punctual_measure::stop::Stop;
 use punctual_plan::limits::MAX_SEED_DELAY;
 use punctual_plan::{MeasurePlan, PhasePlan, Workload};
 use punctual_report::format::counted;
-use punctual_sys::clock;
+use punctual_sys::pace::{self, Samples};
+use punctual_sys::{attributes, clock};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,6 +124,8 @@ struct Controller<'r, 'p, 'w> {
     evidence: Collecting,
     tallies: Vec<LoadCounts>,
     files: Root,
+    /// Where this thread runs.
+    cpus: CpuSet,
     /// At the start of the phase, and at the last refresh.
     times: Option<(CpuTimes, CpuTimes)>,
     cpu_load: Option<CpuLoad>,
@@ -163,6 +166,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             stop,
             tallies,
             files: Root::system(),
+            cpus: CpuSet::new(),
             times: None,
             cpu_load: None,
             reliever: None,
@@ -177,6 +181,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         self.write_phase(current)?;
         self.prepare(current)?;
         self.run.bind_controller();
+        self.cpus = attributes::affinity(0).unwrap_or_default();
         if let Some(outcome) = self.start_loads(current)? {
             return Ok(Begun::Ended(outcome));
         }
@@ -400,6 +405,18 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         let limits = self.phase.measures.iter().filter_map(|measure| measure.stop_above);
         let limit = limits.filter(|limit| *limit < latency).max().map(Nanos::ns);
         Outcome::StoppedAbove { series, latency: latency.ns(), limit, seq }
+    }
+
+    /// The samples of threads on the CPUs of this one: its own system calls shall not delay them.
+    fn heed_samples(&self, current: &PhaseRun) {
+        let own = &self.cpus;
+        let near = current.series.iter().map(|series| &series.kept).filter(|kept| {
+            kept.meta.clock == Clock::Monotonic && !kept.meta.cpus.intersection(own).is_empty()
+        });
+        pace::heed(near.filter_map(|kept| {
+            let due = kept.state.data.worst.first()?.due.ns();
+            Some(Samples { due, period: kept.meta.period?.ns() })
+        }));
     }
 
     fn companions(&mut self, step: impl FnMut(&mut Box<dyn Companion>)) {

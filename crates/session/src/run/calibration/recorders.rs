@@ -12,7 +12,6 @@ use punctual_plan::{ExplainPlan, Plan};
 use punctual_record::account::Accountant;
 use punctual_record::attach::Attacher;
 use punctual_record::{Attached, Backend};
-use punctual_sys::memory;
 use std::path::Path;
 use std::{fs, io};
 
@@ -153,7 +152,6 @@ impl Recorders {
         flight.map(Flight::stop);
         recording.map(Recording::stop);
         drop((accountant, attacher));
-        memory::release_setup();
         match fs::remove_dir_all(place) {
             Err(why) if why.kind() != io::ErrorKind::NotFound => {
                 Err(format!("{}: {why}", place.display()))

@@ -11,7 +11,7 @@ use crate::run::series::SeriesRun;
 use crate::run::wall_clock::{self, WallClock};
 use punctual_bundle::Outcome;
 use punctual_core::{Fact, MonotonicNs, Nanos};
-use punctual_sys::clock;
+use punctual_sys::{clock, pace};
 
 /// A phase that is measured, and what of it.
 pub(super) struct Measuring<'r, 'p, 'w, 'c> {
@@ -28,6 +28,8 @@ impl Source for Measuring<'_, '_, '_, '_> {
 
     fn round(&mut self) -> Result<Round, PhaseError> {
         let Measuring { controller, current } = self;
+        controller.heed_samples(current);
+        pace::between_samples();
         if let Some(step) = controller.wall.as_mut().and_then(WallClock::stepped) {
             controller.run.findings.push(wall_clock::finding(&controller.phase.name, step));
             controller.evidence.clock_stepped(step);
@@ -63,6 +65,7 @@ impl Source for Measuring<'_, '_, '_, '_> {
     /// Its threads and loads have ended afterwards, and its files are written.
     fn finish(&mut self, ended: Ended<PhaseError>) -> Ended<PhaseError> {
         let Measuring { controller, current } = self;
+        pace::heed([]);
         controller.evidence.before_stop(&controller.files, &current.measures);
         let stopped = controller.stop_threads(current);
         controller.stop_programs(current);

@@ -1,0 +1,94 @@
+//! System calls between samples. A thread that measures and becomes ready while another one of this
+//! process is in a system call waits for its end where the kernel does not preempt it there. When
+//! the samples come is known: so the calls that take long are made between them.
+
+use crate::clock;
+use std::cell::RefCell;
+
+/// No call that is made takes longer than this, at most half of a period is left to the sample,
+/// and no sample longer than that, at most a quarter.
+const BEFORE: i64 = 500_000;
+const AFTER: i64 = 100_000;
+/// Of more threads than this only the first are heeded.
+const MOST: usize = 16;
+/// So often it is looked for a place between all of them.
+const TRIES: usize = 3;
+
+/// When the samples of a thread come: at this instant and all that are a multiple of the period
+/// away, in ns of CLOCK_MONOTONIC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Samples {
+    pub due: i64,
+    pub period: i64,
+}
+
+thread_local! {
+    static SAMPLES: RefCell<Vec<Samples>> = const { RefCell::new(Vec::new()) };
+}
+
+/// From now on the calling thread heeds these.
+pub fn heed(samples: impl IntoIterator<Item = Samples>) {
+    SAMPLES.with_borrow_mut(|heeded| {
+        heeded.clear();
+        heeded.extend(samples.into_iter().filter(|one| one.period > 0).take(MOST));
+    });
+}
+
+/// Returns between two samples: at once, where there is time for a system call.
+pub fn between_samples() {
+    for _ in 0..TRIES {
+        let now = clock::monotonic().ns();
+        let until = SAMPLES.with_borrow(|samples| place(samples, now));
+        if until <= now || clock::sleep_until(libc::CLOCK_MONOTONIC, until).is_err() {
+            return;
+        }
+    }
+}
+
+/// Sleeps until this instant, or shortly after, between two samples.
+pub fn sleep_until(at: i64) {
+    let until = SAMPLES.with_borrow(|samples| place(samples, at));
+    // A signal asks for the end.
+    let _ = clock::sleep_until(libc::CLOCK_MONOTONIC, until);
+}
+
+/// The first instant from `at` on that is between samples, of each thread by itself.
+fn place(samples: &[Samples], at: i64) -> i64 {
+    samples.iter().fold(at, |at, one| {
+        let (before, after) = (BEFORE.min(one.period / 2), AFTER.min(one.period / 4));
+        let since = (at - one.due).rem_euclid(one.period);
+        match since {
+            _ if since < after => at - since + after,
+            _ if since > one.period - before => at - since + one.period + after,
+            _ => at,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_have_their_place_between_samples() {
+        let each = |period| Samples { due: 7_000_000_123, period };
+        let at =
+            |period: i64, since: i64| place(&[each(period)], 9_000_000_123 + since) - 9_000_000_123;
+        let ms = 1_000_000;
+        assert_eq!((at(ms, 0), at(ms, 99_999), at(ms, 100_000)), (100_000, 100_000, 100_000));
+        assert_eq!((at(ms, 500_000), at(ms, 500_001), at(ms, -1)), (500_000, 1_100_000, 100_000));
+        // Short periods leave a quarter of the time.
+        assert_eq!((at(100_000, 50_001), at(100_000, 40_000)), (125_000, 40_000));
+        assert_eq!(place(&[], 5), 5);
+        let both = [each(ms), Samples { due: 7_000_150_123, period: ms }];
+        assert_eq!(place(&both, 9_000_000_123), 9_000_250_123, "after the second of them");
+    }
+
+    #[test]
+    fn without_samples_nothing_is_waited_for() {
+        heed([Samples { due: 0, period: 0 }]);
+        let before = clock::monotonic();
+        between_samples();
+        assert!(clock::monotonic() - before < punctual_core::Nanos::SECOND);
+    }
+}
