@@ -14,6 +14,7 @@ use punctual_bundle::summary::{
     AccountSummary, PhaseSummary, RequirementSummary, SeriesSummary, Summary, VerdictWord,
 };
 use punctual_core::cycle::CycleKind;
+use punctual_core::entry::EntryKind;
 use punctual_core::{
     CauseKind, Cell, Comparison, MainPart, Metric, Names, Nanos, Requirement, Table,
 };
@@ -428,8 +429,14 @@ fn of_entries(deciding: &Deciding<'_>) -> Option<Delayed> {
         Some(Cell::Number(ns)) if ns.is_finite() => ns.max(0.0),
         _ => 0.0,
     };
-    let sum: f64 = table.rows.iter().map(time).sum();
-    let mut rows: Vec<&Vec<Cell>> = table.rows.iter().collect();
+    // What punctual itself did is no answer, unless there is nothing else.
+    let own =
+        |row: &&Vec<Cell>| kind.and_then(|kind| text(row, kind)) == Some(EntryKind::Observer.id());
+    let mut rows: Vec<&Vec<Cell>> = table.rows.iter().filter(|row| !own(row)).collect();
+    if rows.is_empty() {
+        rows = table.rows.iter().collect();
+    }
+    let sum: f64 = rows.iter().map(|row| time(row)).sum();
     rows.sort_by(|a, b| time(b).total_cmp(&time(a)));
     let blame = |row: &&Vec<Cell>| {
         let share = Some(time(row) / sum).filter(|share| *share >= WORTH)?;

@@ -25,6 +25,7 @@ struct Key {
     function: u64,
     by: Option<(u32, TaskName, u32)>,
     via: Option<Via>,
+    observer: bool,
 }
 
 /// Entries that are the same.
@@ -79,7 +80,8 @@ impl EntryTable {
             self.idle += u64::from(entry.over == 0 && !matches!(entry.served, Served::Task { .. }));
         }
         let by = entry.originator.map(|by| (by.tid, by.name, by.cpu));
-        let mut key = Key { served: entry.served, function: entry.function, by, via: entry.via };
+        let Entry { served, function, via, observer, .. } = *entry;
+        let mut key = Key { served, function, by, via, observer };
         if self.sums.len() >= ROWS && !self.sums.contains_key(&key) {
             key.by = by.map(|(_, name, cpu)| (0, name, cpu));
         }
@@ -119,10 +121,14 @@ impl EntryTable {
         self.sums.values().filter_map(|sum| sum.originator?.stack)
     }
 
-    /// The entries of one kind and originator that took the longest in all.
+    /// The entries of one kind and originator that took the longest in all; those of punctual only
+    /// where there are no others.
     pub fn top(&self, names: &EntryNames) -> Option<EntryTable> {
         let alike = self.alike(names);
-        let top = alike.into_iter().max_by_key(|alike| sum(alike).total)?;
+        let weight = |alike: &Vec<(&Key, &Sum)>| {
+            (alike.first().is_some_and(|(key, _)| !key.observer), sum(alike).total)
+        };
+        let top = alike.into_iter().max_by_key(weight)?;
         let sums = top.into_iter().map(|(key, sum)| (*key, *sum)).collect();
         Some(EntryTable { sums, ..EntryTable::default() })
     }
@@ -139,12 +145,14 @@ impl EntryTable {
         alike.into_values().collect()
     }
 
-    /// Rows for people, those that took the longest in all first.
+    /// Rows for people, those that took the longest in all first. What punctual itself did is the
+    /// last one.
     pub fn rows(&self, names: &EntryNames) -> Vec<EntryRow> {
         let alike = self.alike(names);
         let row = |alike: &Vec<(&Key, &Sum)>| Some(names.row(alike.first()?.0, &sum(alike)));
         let mut rows: Vec<EntryRow> = alike.iter().filter_map(row).collect();
-        rows.sort_by_key(|row| std::cmp::Reverse((row.total, row.entries)));
+        let weight = |row: &EntryRow| (row.kind != EntryKind::Observer, row.total, row.entries);
+        rows.sort_by_key(|row| std::cmp::Reverse(weight(row)));
         rows
     }
 }

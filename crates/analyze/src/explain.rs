@@ -10,6 +10,7 @@ mod cause;
 mod classify;
 mod culprits;
 mod evidence;
+mod observer;
 mod parts;
 #[cfg(test)]
 mod properties;
@@ -199,6 +200,12 @@ impl Explanation {
         totals
     }
 
+    /// The time that punctual itself took.
+    pub fn observed(&self) -> Nanos {
+        let own = self.parts.iter().filter(|part| matches!(part.cause, Cause::Observer { .. }));
+        own.fold(Nanos::ZERO, |sum, part| sum + part.span())
+    }
+
     /// The time that no event explains.
     pub fn unknown(&self) -> Nanos {
         let unknown = self.parts.iter().filter(|part| part.cause == Cause::Unknown);
@@ -237,6 +244,7 @@ pub fn explain(
 ) -> Explanation {
     let context = TraceContext::of(interval, events, coverage, gaps);
     let (parts, of_steal) = steal::judge(&context, waits::of(&context));
+    let parts = observer::judge(&context, parts);
     let (chain, lost) = (waits::chain(&parts), context.lost());
     let mut explanation = Explanation {
         interval,

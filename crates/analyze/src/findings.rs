@@ -50,6 +50,7 @@ pub const IDS: [(&str, &str); 37] = [
     ("load-not-working", "a load died or idled"),
     ("load-starved", "a load had work, and others kept the CPUs busy"),
     ("measured-by-others", "another punctual measured on the same CPU"),
+    ("delayed-by-punctual", "threads of punctual itself delayed samples"),
     ("samples-missing", "there are fewer samples than were due"),
     ("throttled", "tasks or CPUs were throttled"),
     ("kernel-not-as-asked", "the kernel is not the requested one"),

@@ -24,6 +24,7 @@ pub mod gaps;
 pub mod incidents;
 pub mod intervals;
 pub mod lab;
+mod observed;
 pub mod occupancy;
 pub mod pairs;
 pub mod percentiles;

@@ -3,7 +3,8 @@
 use crate::requirements;
 use crate::validity::Gated;
 use crate::verdict::{self, Evidence};
-use crate::{Distribution, Validity, account, findings, percentiles, published};
+use crate::{Distribution, Validity, account, findings, observed, percentiles, published};
+use punctual_bundle::observed::ObservedSeries;
 use punctual_bundle::state::State;
 use punctual_bundle::summary::{
     CorrectedSummary, GapSummary, MechanismSummary, PhaseSummary, RequirementSummary, SCHEMA,
@@ -112,6 +113,15 @@ pub fn summarize_run(run: &RunView) -> Summary {
                 .requirements
                 .iter_mut()
                 .for_each(|held| gate(held, &validity, name, &view.meta.name));
+            let is = |of: &&ObservedSeries| of.phase == *name && of.series == summary.name;
+            if let Some(of) = manifest.observed.iter().find(is) {
+                let count = summary.count;
+                summary
+                    .requirements
+                    .iter_mut()
+                    .for_each(|held| observed::gate(held, &of.samples, count));
+                born.extend(observed::finding(of));
+            }
             match absent(phase.meta, &view.meta.name).filter(|_| summary.count == 0) {
                 Some(why) => born.push(findings::of_absent(name, &view.meta.name, why)),
                 None => {

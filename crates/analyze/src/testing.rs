@@ -73,6 +73,7 @@ pub fn manifest(outcome: Option<Outcome>) -> Manifest {
         }),
         command: None,
         limits: Some(Vec::new()),
+        observed: Vec::new(),
         unwritten: Vec::new(),
         verdict: None,
     }

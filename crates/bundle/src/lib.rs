@@ -47,6 +47,7 @@ pub mod log;
 pub mod manifest;
 mod member;
 pub mod meta;
+pub mod observed;
 pub mod planned;
 pub mod ran_on;
 mod ran_under;

@@ -4,6 +4,7 @@ use crate::baseline::HeldAgainst;
 use crate::calibration::Calibration;
 use crate::exit::CommandEnd;
 use crate::intervals::LimitSummary;
+use crate::observed::ObservedSeries;
 use crate::ran_on::RanOn;
 use crate::verdict::Verdict;
 use punctual_core::{Fact, Nanos, Published};
@@ -55,6 +56,9 @@ pub struct Manifest {
     /// limits; absent in bundles of versions that had only findings about them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Vec<(String, LimitSummary)>>,
+    /// The samples that punctual itself delayed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub observed: Vec<ObservedSeries>,
     /// What became of it beside earlier runs; absent where it was held against none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<HeldAgainst>,

@@ -11,6 +11,7 @@ use crate::log::{self, Window};
 use crate::manifest::{self, Ending, Gap, Manifest};
 use crate::member::Member;
 use crate::meta::{PhaseMeta, SeriesMeta};
+use crate::observed::ObservedSeries;
 use crate::planned::{PLAN, Planned};
 use crate::ran_on::RanOn;
 use crate::state::State;
@@ -97,6 +98,7 @@ impl BundleWriter {
             ending: None,
             command: None,
             limits: Some(Vec::new()),
+            observed: Vec::new(),
             unwritten: Vec::new(),
             verdict: None,
         };
@@ -143,6 +145,11 @@ impl BundleWriter {
     /// with the end.
     pub fn set_limits(&mut self, limits: Vec<(String, LimitSummary)>) {
         self.manifest.limits = Some(limits);
+    }
+
+    /// The samples that punctual itself delayed; written with the end.
+    pub fn set_observed(&mut self, observed: Vec<ObservedSeries>) {
+        self.manifest.observed = observed;
     }
 
     /// How the command ended; written with the end.

@@ -245,6 +245,24 @@ impl Cycle {
         self.wake.plus(&self.run)
     }
 
+    /// The same with what its culprit had as punctual's own: the culprit is a thread of it.
+    pub fn of_observer(mut self) -> Cycle {
+        use crate::MainPart::{NonPreemptible, Observer, Preempted, Runqueue, Throttled};
+        let Some(Culprit { time, behind, .. }) = self.culprit else { return self };
+        let both = [(behind, [Preempted, Runqueue]), (time - behind, [NonPreemptible, Throttled])];
+        for (mut left, parts) in both {
+            for part in parts {
+                for split in [&mut self.wake, &mut self.run] {
+                    let span = left.min(split.of(part)).max(Nanos::ZERO);
+                    split.take(part, span);
+                    split.add(Observer, span);
+                    left = left - span;
+                }
+            }
+        }
+        self
+    }
+
     /// The same thread waited once more within the cycle, and went on: both as one cycle, no ns of
     /// which is lost.
     pub fn followed_by(&self, next: &Cycle) -> Cycle {

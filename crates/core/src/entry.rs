@@ -137,6 +137,10 @@ pub struct Entry {
     /// Its time without what came in between.
     pub own: Nanos,
     pub served: Served,
+    /// The thread that ran; 0: none did.
+    pub task: u32,
+    /// Whether punctual itself caused it: the thread is one of its own, or who caused it.
+    pub observer: bool,
     /// The address of the function that it ran for somebody; 0: none, or not known.
     pub function: u64,
     /// The thread that was interrupted; 0: the idle one.

@@ -19,7 +19,7 @@ pub mod series;
 pub mod source;
 pub mod target;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod thread;
 mod typical;
 mod worst;

@@ -6,6 +6,7 @@
 mod tests;
 
 use punctual_analyze::SeriesView;
+use punctual_bundle::observed::ObservedSamples;
 use punctual_bundle::state::State;
 use punctual_bundle::{BundleError, LineKeeper, SeriesAccount, SeriesMeta, SeriesWriter};
 use punctual_core::{
@@ -25,6 +26,8 @@ pub struct KeptSeries {
     pub recent: Option<Recent>,
     /// Where the time of its samples goes, as in the bundle.
     pub account: Fact<SeriesAccount>,
+    /// Its samples that punctual itself delayed, where that shows while it is measured.
+    pub observed: ObservedSamples,
     /// The first thing that went wrong with its files.
     trouble: Option<BundleError>,
     writer: SeriesWriter,
@@ -52,6 +55,7 @@ impl KeptSeries {
             state,
             recent: None,
             account: Fact::NotAsked,
+            observed: ObservedSamples::default(),
             trouble: None,
             writer,
             window: None,

@@ -40,6 +40,7 @@ mod machine;
 pub mod messages;
 pub mod metrics;
 mod notify;
+mod observers;
 pub mod options;
 pub mod programs;
 pub mod recorded;

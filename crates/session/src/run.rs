@@ -13,6 +13,7 @@ mod joining;
 pub mod mapping;
 mod measure;
 mod metrics;
+mod observed;
 mod partition;
 mod phase;
 mod phase_run;

@@ -10,6 +10,7 @@ pub mod futex;
 pub mod gate;
 pub mod mapping;
 pub mod memory;
+pub mod observers;
 pub mod pace;
 pub mod power;
 pub mod rights;

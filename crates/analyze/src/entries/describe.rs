@@ -69,7 +69,8 @@ impl EntryNames {
 
     pub(super) fn row(&self, key: &Key, sum: &Sum) -> EntryRow {
         let kind = self.kind(key);
-        let shown = sum.originator.filter(|_| kind != EntryKind::Tick);
+        let is_shown = !matches!(kind, EntryKind::Tick | EntryKind::Observer);
+        let shown = sum.originator.filter(|_| is_shown);
         let is_named = |by: &Originator| !by.name.to_string().is_empty();
         let is_thread =
             |by: &Originator| by.tid != 0 && (key.via.is_some() || self.interrupt(by).is_none());
@@ -92,6 +93,7 @@ impl EntryNames {
         let function = (key.function != 0).then(|| self.symbol(key.function));
         let is = |names: &[&str]| function.as_deref().is_some_and(|name| names.contains(&name));
         match key.served {
+            _ if key.observer => EntryKind::Observer,
             // The second is its name before 6.9.
             Served::Vector(Vector::LocalTimer) | Served::Softirq(_)
                 if is(&["tick_nohz_handler", "tick_sched_timer"]) =>
@@ -124,6 +126,7 @@ impl EntryNames {
     fn what(&self, kind: EntryKind, key: &Key, dependency: u32) -> String {
         let function = (key.function != 0).then(|| self.symbol(key.function));
         match (kind, key.served, function) {
+            (EntryKind::Observer, ..) => "threads of punctual, and what they cause".to_owned(),
             (EntryKind::Tick, ..) => match kept_by(dependency) {
                 None => "tick".to_owned(),
                 Some(why) => format!("tick, kept by {why}"),
@@ -150,6 +153,7 @@ impl EntryNames {
         let Some(by) = by else {
             return match kind {
                 EntryKind::Tick => "the CPU itself",
+                EntryKind::Observer => kind.words(),
                 EntryKind::Device => "the device",
                 EntryKind::Nmi | EntryKind::Other => "the hardware",
                 _ => "unknown",

@@ -465,6 +465,8 @@ impl Out<'_> {
             end: event.at,
             own: piece.own.max(Nanos::ZERO),
             served,
+            task: if matches!(served, Served::Task { .. }) { frame.tid } else { 0 },
+            observer: false,
             function: if piece.further { frame.running } else { frame.function },
             over: frame.over,
             nested: frame.nested,

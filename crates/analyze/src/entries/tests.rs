@@ -11,6 +11,8 @@ fn entry(served: Served, begin: i64, end: i64) -> Entry {
         end: MonotonicNs(end),
         own: Nanos(end - begin),
         served,
+        task: 0,
+        observer: false,
         function: 0,
         over: 7,
         nested: false,
@@ -140,6 +142,23 @@ fn ticks_are_one_row_and_so_are_those_of_an_interrupt_whomever_it_interrupted() 
         ("sysvec_apic_timer_interrupt [001]", 2)
     );
     assert_eq!((softirq.total, softirq.by_tid), (Nanos(14), None));
+}
+
+#[test]
+fn what_punctual_did_is_one_row_the_last() {
+    let ours = |served, task| Entry { task, observer: true, ..entry(served, 0, 100) };
+    let task = |text| Served::Task { name: name(text), kernel: false };
+    let timer = Entry { originator: by(42, None), ..ours(TIMER, 0) };
+    let theirs = Entry { task: 9, ..entry(task("hog"), 0, 7) };
+    let all = [ours(task("measure"), 41), ours(task("punctual"), 42), timer, theirs];
+    let found = rows(&all);
+    let [hog, own] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((hog.what.as_str(), hog.kind), ("task hog", EntryKind::Task));
+    assert_eq!((own.kind, own.entries, own.total), (EntryKind::Observer, 3, Nanos(300)));
+    assert_eq!((own.originator.as_str(), own.by_tid), ("punctual itself", None));
+    let mut table = EntryTable::default();
+    all.iter().for_each(|one| table.push(one));
+    assert_eq!(table.top(&names()).unwrap().rows(&names()), found[..1]);
 }
 
 #[test]

@@ -141,6 +141,10 @@ pub enum Cause {
     OwnExecution {
         mode: Mode,
     },
+    /// A thread of punctual itself ran that is none of what was measured.
+    Observer {
+        task: Tid,
+    },
     /// No event proves a cause.
     Unknown,
 }
@@ -170,6 +174,7 @@ impl Cause {
             Cause::TimerSlack => CauseKind::TimerSlack,
             Cause::Stopped { .. } => CauseKind::Stopped,
             Cause::OwnExecution { .. } => CauseKind::OwnExecution,
+            Cause::Observer { .. } => CauseKind::Observer,
             Cause::Unknown => CauseKind::Unknown,
         }
     }
@@ -190,6 +195,7 @@ impl Cause {
                 Some(by)
             }
             Cause::Runqueue { behind } => Some(behind),
+            Cause::Observer { task } => Some(task),
             Cause::Lock { holder, .. } => holder,
             Cause::Waiting { woken_by } => woken_by,
             Cause::Stopped { by, continued_by } => by.or(continued_by),

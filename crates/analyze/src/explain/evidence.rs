@@ -65,7 +65,7 @@ pub fn of(
             if ran.is_empty() || waited.is_empty() { Vec::new() } else { both(ran, waited) }
         }
         // Its evidence is put together from those of the wait and of what the holder did.
-        Cause::Inversion { .. } | Cause::Unknown => Vec::new(),
+        Cause::Inversion { .. } | Cause::Observer { .. } | Cause::Unknown => Vec::new(),
     }
 }
 

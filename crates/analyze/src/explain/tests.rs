@@ -1,6 +1,7 @@
 //! Each cause from the events that a kernel records for it.
 
 mod mutants;
+mod observer;
 mod stops;
 
 use super::properties::check;

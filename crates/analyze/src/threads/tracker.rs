@@ -27,6 +27,8 @@ pub struct Coverage {
     pub polls: BTreeSet<u32>,
     /// The processes of threads, where that is known.
     pub processes: Arc<HashMap<Tid, u32>>,
+    /// The threads of punctual that are none of what was measured.
+    pub observers: Arc<BTreeSet<Tid>>,
     /// By how much the steal clock of the CPU of interest grew, where it was read.
     pub steal: Option<Nanos>,
 }
@@ -43,6 +45,7 @@ impl Coverage {
             idle_latencies: BTreeMap::new(),
             polls: BTreeSet::new(),
             processes: Arc::default(),
+            observers: Arc::default(),
             steal: None,
         }
     }
@@ -67,6 +70,7 @@ impl Coverage {
             idle_latencies: names.idle_latencies.clone(),
             polls: polls.map(|(number, _)| *number).collect(),
             processes: Arc::new(processes.collect()),
+            observers: Arc::new(names.observers.clone()),
             ..Coverage::between(recorded.began, recorded.ended)
         }
     }

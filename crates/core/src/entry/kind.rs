@@ -152,6 +152,14 @@ kinds! {
         advice: "Move other tasks to other CPUs.",
         rules: ["user-tasks", "isolated-cpus", "systemd-affinity", "competing-priorities"],
     }
+    /// A thread of punctual, or what one caused.
+    Observer {
+        id: "observer",
+        words: "punctual itself",
+        originator: "a thread of this or another punctual that measures",
+        advice: "Leave this CPU out of what punctual measures and runs on at the same time.",
+        rules: [],
+    }
     /// A non-maskable interrupt.
     Nmi {
         id: "nmi",

@@ -3,7 +3,7 @@
 use super::{StackId, Tid, TracepointFormat, TracepointId};
 use crate::Nanos;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A thread's process and name. Names come from strangers and hold any characters: presentation
 /// escapes them.
@@ -83,6 +83,9 @@ pub struct ProbeCost {
 pub struct Names {
     /// Threads. A thread that changed its name is here with the last one.
     pub tasks: BTreeMap<Tid, TaskName>,
+    /// The threads of punctual that are none of what was measured.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub observers: BTreeSet<Tid>,
     /// Test points; their place is a [`super::PointId`].
     pub points: Vec<String>,
     /// Probed functions; their place is a [`super::FunctionId`].

@@ -40,6 +40,8 @@ fn decode(header: &Header, wire: &Wire) -> Option<Entry> {
         end,
         own: Nanos(i64::try_from(wire.own).unwrap_or(i64::MAX)).min(end - begin),
         served: served(wire)?,
+        task: if u64::from(wire.kind) == wire::ENTRY_TASK { wire.what as u32 } else { 0 },
+        observer: false,
         function: wire.func,
         over: wire.over,
         nested: flag(wire::ENTRY_NESTED),

@@ -5,7 +5,7 @@ use crate::wire::layout::{Header, NAME, Name};
 use punctual_core::Priority;
 use punctual_core::event::{Names, TaskName, Tid};
 use punctual_sys::attributes::{self, Scheduling};
-use punctual_sys::status;
+use punctual_sys::{observers, status};
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -86,18 +86,24 @@ impl Collector {
 
     /// What is known by now.
     pub(crate) fn so_far(&self) -> Names {
-        let mut names = Names { tasks: self.tasks.clone(), ..Names::default() };
-        super::name_machine(&mut names);
-        names
+        named(self.tasks.clone())
     }
 
     /// Everything that is known, with the names and scheduling that living threads have now.
     pub(crate) fn finish(mut self) -> Names {
         self.scan();
-        let mut names = Names { tasks: self.tasks, ..Names::default() };
-        super::name_machine(&mut names);
-        names
+        named(self.tasks)
     }
+}
+
+fn named(tasks: BTreeMap<Tid, TaskName>) -> Names {
+    let processes = observers::processes();
+    let observes =
+        |(_, task): &(&Tid, &TaskName)| observers::observes(task.process, &task.comm, &processes);
+    let observers = tasks.iter().filter(observes).map(|(tid, _)| *tid).collect();
+    let mut names = Names { tasks, observers, ..Names::default() };
+    super::name_machine(&mut names);
+    names
 }
 
 /// Bytes up to the first NUL; what is no UTF-8 is replaced, the rest is escaped by whoever presents

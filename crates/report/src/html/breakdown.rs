@@ -301,7 +301,8 @@ pub fn look(cause: Cause) -> Look {
         Cause::Waiting { .. }
         | Cause::Timeout { .. }
         | Cause::Stopped { .. }
-        | Cause::OwnExecution { .. } => 10,
+        | Cause::OwnExecution { .. }
+        | Cause::Observer { .. } => 10,
         Cause::Unknown => 11,
     })
 }

@@ -398,6 +398,9 @@ impl Describer<'_> {
             Cause::OwnExecution { mode } => {
                 format!("the thread itself ran{}", place(mode, self.names))
             }
+            Cause::Observer { task: own } => {
+                format!("by punctual itself: its thread {} ran{on}", task(own))
+            }
             Cause::Unknown => "no event proves a cause".to_owned(),
         }
     }

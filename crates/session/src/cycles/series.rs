@@ -5,9 +5,10 @@ use punctual_analyze::SeriesView;
 use punctual_analyze::cycles::{Begins, Measured, NotEnded};
 use punctual_bundle::lines;
 use punctual_bundle::meta::{DETAIL_KEPT, NEWEST};
+use punctual_bundle::observed::ObservedSample;
 use punctual_bundle::{BundleError, BundleWriter, SeriesAccount, SeriesMeta};
 use punctual_core::cycle::SeriesKind;
-use punctual_core::{Account, Fact, MonotonicNs, Nanos, Sample, Split};
+use punctual_core::{Account, Fact, MainPart, MonotonicNs, Nanos, Sample, Split};
 
 /// What a cycle gives: an interval, and how its time is divided. `None` where that is not known.
 fn interval(
@@ -106,6 +107,8 @@ impl CycleSeries {
         let sample = self.kept.push(seq, (due, woke), u32::from(measured.cycle.cpu), missed);
         if let (Fact::Known(account), Some(split)) = (&mut self.kept.account, split) {
             account.account.record(&split);
+            let (latency, observer) = (sample.latency().ns(), split.of(MainPart::Observer).ns());
+            self.kept.observed.add(ObservedSample { latency, observer });
         }
         Some(sample)
     }

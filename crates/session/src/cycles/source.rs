@@ -7,6 +7,7 @@ mod without_bpf;
 pub use events::EventCycles;
 
 use super::names;
+use crate::observers::Observers;
 use punctual_analyze::cycles::Inferred;
 use punctual_analyze::cycles::stream::{Calls, Shown, Stream};
 use punctual_analyze::gaps::Gaps;
@@ -30,6 +31,7 @@ pub struct ThreadFacts {
 /// What measures the cycles of threads. The methods are those of [`Attacher`].
 pub struct CycleRecorder {
     source: Source,
+    observers: Observers,
     /// What is not measured here, and why.
     pub findings: Vec<Finding>,
 }
@@ -54,7 +56,7 @@ impl CycleRecorder {
         match Attacher::start(cpus, children) {
             Ok(attacher) => {
                 let findings = attacher.findings.clone();
-                Ok(CycleRecorder { source: Source::Bpf(Box::new(attacher)), findings })
+                Ok(CycleRecorder::new(Source::Bpf(Box::new(attacher)), findings))
             }
             Err(why) if backend == Backend::Btf => Err(why),
             Err(why) => match CycleRecorder::by_events(cpus, children, Some(&why)) {
@@ -83,12 +85,17 @@ impl CycleRecorder {
         let shown = Shown::of(traced.groups(), false);
         let calls = Calls::of(&punctual_record::syscall_names());
         let cycles = EventCycles::new(Stream::new(calls, shown, Gaps::default()), None);
-        Ok(CycleRecorder { source: Source::Tracefs(Box::new(traced), cycles), findings })
+        Ok(CycleRecorder::new(Source::Tracefs(Box::new(traced), cycles), findings))
     }
 
     /// Of events that [`CycleRecorder::feed`] takes.
     pub fn of_recording(cycles: EventCycles, findings: Vec<Finding>) -> CycleRecorder {
-        CycleRecorder { source: Source::Recording(cycles), findings }
+        let observers = Observers::of(cycles.observers());
+        CycleRecorder { observers, ..CycleRecorder::new(Source::Recording(cycles), findings) }
+    }
+
+    fn new(source: Source, findings: Vec<Finding>) -> CycleRecorder {
+        CycleRecorder { source, observers: Observers::default(), findings }
     }
 
     /// Watches all threads of a process.
@@ -182,7 +189,12 @@ impl CycleRecorder {
 
     /// Hands over the cycles that have ended, of each CPU in the order of time.
     pub fn drain(&mut self, take: &mut dyn FnMut(Cycle)) {
-        match &mut self.source {
+        if self.is_live() {
+            self.observers.look();
+        }
+        let CycleRecorder { source, observers, .. } = self;
+        let take: &mut dyn FnMut(Cycle) = &mut |cycle| take(observers.cycle(cycle));
+        match source {
             Source::Bpf(bpf) => bpf.drain(take),
             Source::Tracefs(traced, cycles) => {
                 traced.drain(&mut |event| cycles.push(event));

@@ -1,6 +1,7 @@
 //! The end of a run.
 
 use super::metrics::SharedMetrics;
+use super::observed;
 use super::phase_run::{PhaseRun, views};
 use super::program::ProgramRun;
 use super::state::Run;
@@ -37,6 +38,7 @@ pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome, further: Further) 
         found.extend(judged.iter().filter_map(limits::finding));
         writer.set_limits(judged);
     }
+    writer.set_observed(observed::of(&phases, bundle.as_ref()));
     let (attached, mut further) = (attached(&phases), further);
     let command = attached.and_then(|program| program.command);
     writer.set_command(command);

@@ -11,6 +11,7 @@ pub mod rows;
 use super::mapping;
 use super::series::SeriesRun;
 use crate::exit::Failure;
+use crate::observers::Observers;
 use crate::request;
 use checked::Reading;
 use cpu::{Cpu, Known};
@@ -65,6 +66,7 @@ pub struct EntriesRun {
     /// Until its phase has ended.
     recorder: Option<Entries>,
     offline: Offline,
+    observers: Observers,
     length: Option<Nanos>,
     stop_above: Option<Nanos>,
     begin: Option<Begin>,
@@ -143,6 +145,7 @@ impl EntriesRun {
             chosen,
             recorder: Some(recorder),
             offline: Offline::default(),
+            observers: Observers::default(),
             length: match measure.length {
                 Length::Duration(span) => Some(span),
                 Length::Samples(_) | Length::UntilInterrupted => None,
@@ -205,9 +208,11 @@ impl EntriesRun {
         if let Ok(online) = request::online_cpus() {
             self.offline.look(&self.chosen, &online, clock::monotonic());
         }
-        let EntriesRun { cpus, offline, recorder, stop_above, .. } = self;
+        self.observers.look();
+        let EntriesRun { cpus, offline, observers, recorder, stop_above, .. } = self;
         let mut above = None;
         recorder.as_mut()?.drain(&mut |entry| {
+            let entry = observers.entry(entry);
             if let Some(cpu) = cpus.get_mut(&usize::from(entry.cpu))
                 && entry.end >= began
                 && offline.is_entry(&entry)
@@ -276,6 +281,7 @@ impl EntriesRun {
             let known = Known {
                 names: &names,
                 own: &end.own,
+                observers: self.observers.threads(),
                 calls: &calls,
                 took: end.took - self.offline.time(*number),
                 steal,

@@ -8,8 +8,8 @@ use punctual_core::cycle::{
     Cycle, CycleKind, Moment, MomentKind, OpenCycle, TaskName, WaitingCall,
 };
 use punctual_core::event::Names;
-use punctual_core::{CpuSet, Event, EventKind, MonotonicNs};
-use std::collections::BTreeMap;
+use punctual_core::{CpuSet, Event, EventKind, MonotonicNs, Tid};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of tasks that are kept.
 const NAMES: usize = 4_096;
@@ -43,6 +43,7 @@ const MOMENTS: usize = 1 << 16;
 pub struct EventCycles {
     stream: Stream,
     names: TaskNames,
+    observers: BTreeSet<Tid>,
     now: MonotonicNs,
     cycles: Vec<Cycle>,
     moments: Vec<Moment>,
@@ -56,12 +57,18 @@ impl EventCycles {
         EventCycles {
             stream,
             names: names.map_or_else(TaskNames::default, TaskNames::of),
+            observers: names.map(|names| names.observers.clone()).unwrap_or_default(),
             now: MonotonicNs(i64::MIN),
             cycles: Vec::new(),
             moments: Vec::new(),
             breaks: Vec::new(),
             lost: 0,
         }
+    }
+
+    /// The threads of punctual in a recording of it.
+    pub fn observers(&self) -> &BTreeSet<Tid> {
+        &self.observers
     }
 
     pub fn push(&mut self, event: &Event) {

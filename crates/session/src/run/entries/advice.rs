@@ -17,7 +17,7 @@ struct Seen<'a> {
     cpus: Vec<usize>,
 }
 
-/// A finding for each kind that came, the one that took the longest first.
+/// A finding for each kind that came, the one that took the longest first, and punctual's own last.
 pub fn findings(
     subject: &str,
     rows: &BTreeMap<usize, Vec<EntryRow>>,
@@ -36,7 +36,7 @@ pub fn findings(
         }
     }
     let mut all: Vec<(EntryKind, Seen<'_>)> = kinds.into_iter().collect();
-    all.sort_by_key(|(_, seen)| std::cmp::Reverse(seen.total));
+    all.sort_by_key(|(kind, seen)| (*kind == EntryKind::Observer, std::cmp::Reverse(seen.total)));
     all.iter().filter_map(|(kind, seen)| finding(subject, *kind, seen, context)).collect()
 }
 
@@ -57,7 +57,8 @@ fn finding(
     let message = format!("{words}: {entries} on CPU {cpus}, {total} in all, the longest {worst}");
     let evidence = format!("longest: {}, by {}", longest.what, longest.originator);
     let id = format!("entries-{}", kind.id());
-    let finding = Finding::new(&id, Severity::Advice, subject, message).evidence(evidence);
+    let severity = if kind == EntryKind::Observer { Severity::Note } else { Severity::Advice };
+    let finding = Finding::new(&id, severity, subject, message).evidence(evidence);
     Some(finding.remedy(remedy(kind, context)))
 }
 

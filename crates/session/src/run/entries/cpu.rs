@@ -14,7 +14,7 @@ use punctual_core::{
 };
 use punctual_plan::MeasurePlan;
 use punctual_report::format;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Rows of the table that the bundle holds.
 const ROWS: usize = 500;
@@ -40,6 +40,8 @@ pub struct Cpu {
 pub struct Known<'a> {
     pub names: &'a EntryNames,
     pub own: &'a [OwnCount],
+    /// The threads of punctual.
+    pub observers: &'a BTreeSet<u32>,
     /// Names of system calls.
     pub calls: &'a BTreeMap<u32, String>,
     pub took: Nanos,
@@ -159,7 +161,7 @@ impl Cpu {
             validations,
             clock_cost: Fact::NotAsked,
             figures: self.figures(known.took, known.steal, interruptions),
-            tables: entries(&rows).into_iter().chain(own_entries(&own, known.calls)).collect(),
+            tables: entries(&rows).into_iter().chain(own_entries(&own, known)).collect(),
             ..Notes::default()
         };
         rows
@@ -243,27 +245,32 @@ fn entries(rows: &[EntryRow]) -> Option<Table> {
     })
 }
 
-/// By task and call, those that came most often first.
-fn own_entries(own: &[&OwnCount], calls: &BTreeMap<u32, String>) -> Option<Table> {
-    let mut sums: BTreeMap<(TaskName, OwnEntry), (u64, u32)> = BTreeMap::new();
+/// By task and call, those that came most often first; those of punctual itself last.
+fn own_entries(own: &[&OwnCount], known: &Known<'_>) -> Option<Table> {
+    type Key = (bool, TaskName, OwnEntry);
+    let mut sums: BTreeMap<Key, (u64, u32)> = BTreeMap::new();
     for one in own {
-        let sum = sums.entry((one.name, one.what)).or_default();
+        let observes = known.observers.contains(&one.tid);
+        let sum = sums.entry((observes, one.name, one.what)).or_default();
         *sum = (sum.0 + one.count, one.tid);
     }
     let mut all: Vec<_> = sums.into_iter().collect();
-    all.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
-    let row = |((name, what), (count, tid)): &((TaskName, OwnEntry), (u64, u32))| {
+    all.sort_by_key(|((observes, ..), (count, _))| (*observes, std::cmp::Reverse(*count)));
+    let row = |((observes, name, what), (count, tid)): &(Key, (u64, u32))| {
         let (kind, words) = match what {
             OwnEntry::UserFault => (EntryKind::PageFault, "page fault in user mode".to_owned()),
             OwnEntry::KernelFault => (EntryKind::PageFault, "page fault in the kernel".to_owned()),
             OwnEntry::SystemCall(number) => {
-                let name = number.and_then(|number| calls.get(&number)).map(String::as_str);
+                let name = number.and_then(|number| known.calls.get(&number)).map(String::as_str);
                 (EntryKind::SystemCall, format!("system call {}", name.unwrap_or("not known")))
             }
         };
         vec![
             Cell::from(words),
-            Cell::from(format::plain(&name.to_string())),
+            Cell::from(match observes {
+                true => format!("punctual itself ({})", format::plain(&name.to_string())),
+                false => format::plain(&name.to_string()),
+            }),
             Cell::from(*count),
             Cell::from(kind.id()),
             Cell::from(u64::from(*tid)),

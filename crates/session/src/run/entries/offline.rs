@@ -106,6 +106,8 @@ pub mod tests {
             end,
             own: end - begin,
             served: Served::Task { name, kernel: true },
+            task: 0,
+            observer: false,
             function: 0,
             over: 0,
             nested: false,

@@ -1,15 +1,12 @@
-//! Who else measures on the same CPUs. Whoever measures says so by a socket without a file
-//! (unix(7), abstract): it needs no right, is seen by all of the same network namespace in
-//! /proc/net/unix, and goes with its process, also after kill -9.
+//! Who else measures on the same CPUs, by the sockets that say so.
 
 use punctual_bundle::evidence::OtherMeasurement;
 use punctual_core::{CpuSet, Fact};
 use punctual_host::files::{Files, Root};
+use punctual_sys::observers::{PREFIX, SOCKETS, announced};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// What all names begin with; the process and its CPUs follow.
-const PREFIX: &str = "punctual/measures/";
 /// A name holds a list of CPUs of this length at most (sun_path has 108 bytes); longer ones are
 /// several names.
 const LIST: usize = 70;
@@ -49,7 +46,7 @@ impl Announcement {
     }
 
     pub fn poll(&mut self, files: &Root) {
-        match files.read("/proc/net/unix") {
+        match files.read(SOCKETS) {
             Ok(text) => {
                 let new = others(&text, std::process::id(), &self.cpus);
                 let is_new = |other: &OtherMeasurement| !self.found.contains(other);
@@ -70,14 +67,11 @@ impl Announcement {
 
 /// Those of a text of /proc/net/unix that measure on any of these CPUs.
 fn others(text: &str, me: u32, cpus: &CpuSet) -> Vec<OtherMeasurement> {
-    let of = |line: &str| {
-        let name = line.split_ascii_whitespace().nth(7)?.strip_prefix('@')?.strip_prefix(PREFIX)?;
-        let (pid, list) = name.split_once('/')?;
-        let pid: u32 = pid.parse().ok().filter(|pid| *pid != me)?;
+    let of = |(pid, list): (u32, &str)| {
         let cpus = list.parse::<CpuSet>().ok()?.intersection(cpus);
         (!cpus.is_empty()).then_some(OtherMeasurement { pid, cpus })
     };
-    text.lines().filter_map(of).collect()
+    announced(text).filter(|(pid, _)| *pid != me).filter_map(of).collect()
 }
 
 #[cfg(test)]
@@ -103,10 +97,10 @@ mod tests {
     fn what_is_said_is_seen_in_proc() {
         let cpu = CpuSet::single(1_000);
         let held = Announcement::of(cpu.clone());
-        let text = Root::system().read("/proc/net/unix").unwrap();
+        let text = Root::system().read(SOCKETS).unwrap();
         assert!(others(&text, 0, &cpu).iter().any(|other| other.pid == std::process::id()));
         drop(held);
-        let text = Root::system().read("/proc/net/unix").unwrap();
+        let text = Root::system().read(SOCKETS).unwrap();
         assert!(!others(&text, 0, &cpu).iter().any(|other| other.pid == std::process::id()));
     }
 }

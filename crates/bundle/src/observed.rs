@@ -1,0 +1,61 @@
+//! Samples that punctual itself delayed, as far as events or cycles show it.
+
+use serde::{Deserialize, Serialize};
+
+/// The longest of a series are kept.
+pub const MOST: usize = 64;
+
+/// Those of a series.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ObservedSeries {
+    pub phase: String,
+    pub series: String,
+    pub samples: ObservedSamples,
+}
+
+/// The longest, the first of them first.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ObservedSamples(Vec<ObservedSample>);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ObservedSample {
+    /// In ns.
+    pub latency: i64,
+    /// What of it threads of punctual took, in ns.
+    pub observer: i64,
+}
+
+impl ObservedSamples {
+    /// Takes one in, if punctual took a part of it.
+    pub fn add(&mut self, sample: ObservedSample) {
+        if sample.observer <= 0 {
+            return;
+        }
+        let place = self.0.partition_point(|one| one.latency >= sample.latency);
+        self.0.insert(place, sample);
+        self.0.truncate(MOST);
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &ObservedSample> {
+        self.0.iter()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_that_were_delayed_are_kept() {
+        let mut samples = ObservedSamples::default();
+        (0..100)
+            .for_each(|n| samples.add(ObservedSample { latency: n * 7 % 100, observer: n % 10 }));
+        assert!(samples.0.is_sorted_by(|a, b| a.latency >= b.latency));
+        assert!(samples.0.len() == MOST && samples.iter().all(|one| one.observer > 0));
+    }
+}

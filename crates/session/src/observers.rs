@@ -1,0 +1,79 @@
+//! The threads of punctual, this one and others that measure, as long as something is measured:
+//! what they delay says nothing about the system.
+
+use punctual_core::cycle::Cycle;
+use punctual_core::entry::Entry;
+use punctual_core::{MonotonicNs, Nanos, Tid};
+use punctual_sys::{clock, observers};
+use std::collections::BTreeSet;
+
+#[derive(Default)]
+pub struct Observers {
+    threads: BTreeSet<u32>,
+    looked: Option<MonotonicNs>,
+}
+
+impl Observers {
+    /// Those of a recording.
+    pub fn of(threads: &BTreeSet<Tid>) -> Observers {
+        Observers { threads: threads.iter().map(|tid| tid.0).collect(), looked: None }
+    }
+
+    /// Looks for new ones, about each second. Those that have ended stay: what they did may be
+    /// handed over later.
+    pub fn look(&mut self) {
+        let now = clock::monotonic();
+        if self.looked.is_none_or(|looked| now - looked >= Nanos::SECOND) {
+            self.looked = Some(now);
+            self.threads.extend(observers::threads(&observers::processes()));
+        }
+    }
+
+    pub fn threads(&self) -> &BTreeSet<u32> {
+        &self.threads
+    }
+
+    /// An entry that says whether punctual caused it.
+    pub fn entry(&self, entry: Entry) -> Entry {
+        let by = entry.originator.map_or(0, |by| by.tid);
+        let observer = self.threads.contains(&entry.task) || self.threads.contains(&by);
+        Entry { observer, ..entry }
+    }
+
+    /// A cycle that says what of its delays was punctual.
+    pub fn cycle(&self, cycle: Cycle) -> Cycle {
+        let observes = cycle.culprit.is_some_and(|culprit| self.threads.contains(&culprit.tid));
+        if observes { cycle.of_observer() } else { cycle }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cycles::testing::cycle;
+    use punctual_core::MainPart::{NonPreemptible, Observer, Preempted, SystemCall};
+    use punctual_core::cycle::{Culprit, TaskName};
+    use punctual_core::{MainPart, Split};
+
+    fn split(all: &[(MainPart, i64)]) -> Split {
+        let mut split = Split::default();
+        all.iter().for_each(|(part, ns)| split.add(*part, Nanos(*ns)));
+        split
+    }
+
+    #[test]
+    fn what_a_thread_of_punctual_had_of_a_cycle_is_its_own_part() {
+        let (time, behind) = (Nanos(100), Nanos(60));
+        let delayed = Cycle {
+            culprit: Some(Culprit { tid: 9, name: TaskName::default(), time, behind }),
+            wake: split(&[(NonPreemptible, 50), (Preempted, 40), (SystemCall, 5)]),
+            run: split(&[(Preempted, 70)]),
+            ..cycle(0)
+        };
+        let own = Observers::of(&BTreeSet::from([Tid(9)])).cycle(delayed);
+        assert_eq!(own.wake, split(&[(NonPreemptible, 10), (Observer, 80), (SystemCall, 5)]));
+        assert_eq!(own.run, split(&[(Preempted, 50), (Observer, 20)]));
+        let others = Observers::of(&BTreeSet::from([Tid(8)]));
+        assert_eq!(others.cycle(delayed), delayed);
+    }
+}

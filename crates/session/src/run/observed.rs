@@ -1,0 +1,34 @@
+//! The samples of a run that punctual itself delayed: of programs their cycles show it, of other
+//! series the events around the worst ones.
+
+use super::phase_run::PhaseRun;
+use crate::explained::{self, Wanted};
+use punctual_bundle::Bundle;
+use punctual_bundle::observed::{ObservedSample, ObservedSamples, ObservedSeries};
+use std::collections::BTreeMap;
+
+/// Of all series that have some. Events are looked at where something is required: that is what
+/// they may decide.
+pub fn of(phases: &[PhaseRun], bundle: Option<&Bundle>) -> Vec<ObservedSeries> {
+    let mut all: BTreeMap<(String, String), ObservedSamples> = BTreeMap::new();
+    let mut requires = false;
+    for (phase, kept) in
+        phases.iter().flat_map(|of| of.live().into_iter().map(move |one| (of, one)))
+    {
+        requires |= !kept.meta.requirements.is_empty();
+        let place = (phase.meta.name.clone(), kept.meta.name.clone());
+        all.insert(place, kept.observed.clone());
+    }
+    let explained =
+        bundle.filter(|_| requires).and_then(|of| explained::open(of, &Wanted::default()).ok());
+    for one in explained.iter().flat_map(|all| &all.samples) {
+        let latency = one.explanation.latency().ns();
+        let sample = ObservedSample { latency, observer: one.explanation.observed().ns() };
+        let place = (one.phase.clone(), one.series.clone());
+        all.entry(place).or_default().add(sample);
+    }
+    all.into_iter()
+        .filter(|(_, samples)| !samples.is_empty())
+        .map(|((phase, series), samples)| ObservedSeries { phase, series, samples })
+        .collect()
+}
