@@ -12,7 +12,7 @@ pub use validity::of_validity;
 
 /// Every finding that figures can raise, with one line on what it means; docs/reference/json.md
 /// lists the same.
-pub const IDS: [(&str, &str); 37] = [
+pub const IDS: [(&str, &str); 38] = [
     ("cut-off", "the run has no recorded end"),
     ("ended-early", "the run was interrupted or stopped before its end"),
     ("bundle-damaged", "a part of the bundle could not be read"),

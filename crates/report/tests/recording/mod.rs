@@ -77,6 +77,7 @@ pub fn names() -> Names {
             (KWORKER, task(40, "kworker/1:2")),
         ]
         .into(),
+        observers: Default::default(),
         points: ["cycle", "load", "outlier"].map(str::to_owned).into(),
         functions: functions.map(function).into(),
         calls: Vec::new(),
