@@ -88,6 +88,9 @@ fn tree(guest: &Guest) -> Result<Tree, LabError> {
     tree.file("", "/init", script(include_str!("init.sh")), 0o755)?;
     tree.file("", &format!("/{OWN}/way"), script(guest.board.way()), 0o644)?;
     tree.file("", &format!("/{OWN}/busybox"), Source::Host(busybox(&guest.kernel)?), 0o755)?;
+    if guest.padding > 0 {
+        tree.file("", &format!("/{OWN}/padding"), Source::Bytes(vec![0; guest.padding]), 0o644)?;
+    }
     add_modules(guest, &mut tree)?;
 
     let layer = if guest.share_host { PAYLOAD } else { "" };

@@ -69,6 +69,8 @@ pub struct Guest {
     pub keep: bool,
     /// Whether it boots from its first instruction on, though its boot may be saved.
     pub whole_boot: bool,
+    /// Bytes of a file that means nothing: in virtual time each number is another timeline.
+    pub padding: usize,
     /// More arguments for QEMU (`-device`, `edu`). Files in them need absolute paths.
     pub qemu_args: Vec<String>,
 }
@@ -124,6 +126,7 @@ impl Guest {
             keep: false,
             whole_boot: false,
             timeout: TIMEOUT,
+            padding: 0,
             qemu_args: Vec::new(),
         }
     }

@@ -45,7 +45,19 @@ pub fn guest_for(arch: Arch, kernel: &str) -> Option<Guest> {
     // Before a kernel is fetched that nothing here could boot.
     or_skip(punctual_lab::check_emulator(arch))?;
     let kernel = or_skip(Kernel::by_name(kernel, arch))?;
-    Some(Guest::new(kernel, Job::Command(vec!["true".into()])))
+    let guest = Guest::new(kernel, Job::Command(vec!["true".into()]));
+    Some(Guest { padding: timeline(), ..guest })
+}
+
+/// The number of the timeline on which guests run, 0 where none is asked for. All that is in a
+/// guest shifts its virtual time: no test may hold on some of these numbers only
+/// (`./x test --timelines N`).
+///
+/// # Panics
+/// `PUNCTUAL_TIMELINE` is no number.
+pub fn timeline() -> usize {
+    let number = std::env::var("PUNCTUAL_TIMELINE").unwrap_or_else(|_| "0".into());
+    number.parse().unwrap_or_else(|_| panic!("PUNCTUAL_TIMELINE={number} is no number"))
 }
 
 /// A guest with the `punctual` command in it, as /usr/bin/punctual. Tests of
@@ -67,9 +79,14 @@ pub fn punctual_guest(
 }
 
 /// A program without its symbols, kept beside it: they are most of a program that is built for
-/// tests, and a guest unpacks all that it is given. The program itself where strip(1) is missing.
+/// tests, and a guest unpacks all that it is given. It has the bytes of the [`timeline`] more, as
+/// guests are given it by commands, too. The program itself where strip(1) is missing.
 pub fn stripped(program: &Path) -> PathBuf {
-    let beside = program.with_extension("stripped");
+    let extension = match timeline() {
+        0 => "stripped".to_owned(),
+        number => format!("stripped.{number}"),
+    };
+    let beside = program.with_extension(&extension);
     let time = |path: &Path| path.metadata().and_then(|meta| meta.modified()).ok();
     // Several processes may want it at once, and one that runs it already must find it again by its
     // name: it is made once for a build, under a lock.
@@ -80,10 +97,18 @@ pub fn stripped(program: &Path) -> PathBuf {
         return beside;
     }
     let part = program.with_extension("stripped.part");
-    let done =
-        Command::new("strip").arg("--preserve-dates").arg("-o").arg(&part).arg(program).status();
-    let made = done.is_ok_and(|status| status.success()) && std::fs::rename(&part, &beside).is_ok();
+    let done = Command::new("strip").arg("-o").arg(&part).arg(program).status();
+    let made = done.is_ok_and(|status| status.success())
+        && pad(&part, program).is_ok()
+        && std::fs::rename(&part, &beside).is_ok();
     if made { beside } else { program.to_owned() }
+}
+
+/// Adds the bytes of the timeline to a file, which becomes as old as the other.
+fn pad(file: &Path, as_old_as: &Path) -> std::io::Result<()> {
+    let file = File::options().append(true).open(file)?;
+    file.set_len(file.metadata()?.len() + timeline() as u64)?;
+    file.set_modified(as_old_as.metadata()?.modified()?)
 }
 
 /// [`punctual_lab::debian_program`], where the package is available.
