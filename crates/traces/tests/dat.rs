@@ -9,13 +9,13 @@ use punctual_traces::{ClockRelation, Trace, TraceError, TraceFacts, TraceFormat}
 use std::io::Write;
 
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+pub(super) struct Shape {
     big: bool,
     long: usize,
     page: usize,
 }
 
-const SHAPES: [Shape; 4] = [
+pub(super) const SHAPES: [Shape; 4] = [
     Shape { big: false, long: 8, page: 4096 },
     Shape { big: false, long: 4, page: 4096 },
     Shape { big: true, long: 8, page: 65536 },
@@ -91,7 +91,7 @@ impl Shape {
         let second = [self.page(1_002, None, 8), self.page(5_000, Some(9), 8)].concat();
         [self.page(1_000, None, 7), second]
     }
-    fn version_6(self) -> Vec<u8> {
+    pub(super) fn version_6(self) -> Vec<u8> {
         let mut file = [self.head("6"), self.header_pages(), self.number(0, 4)].concat();
         file.extend(self.formats());
         file.extend(self.number(0, 4));
@@ -131,7 +131,7 @@ impl Shape {
         let sizes = [self.number(packed.len() as u64, 4), self.number(bytes.len() as u64, 4)];
         [sizes.concat(), packed].concat()
     }
-    fn version_7(self) -> Vec<u8> {
+    pub(super) fn version_7(self) -> Vec<u8> {
         let mut file = [self.head("7"), b"zlib\x001.2\0".to_vec()].concat();
         let place = file.len();
         file.extend([0; 8]);

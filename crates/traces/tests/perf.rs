@@ -20,7 +20,7 @@ fn word(at: usize) -> usize {
 }
 
 /// The same as `perf record -o -` writes it.
-fn pipe() -> Vec<u8> {
+pub(super) fn pipe() -> Vec<u8> {
     let (attr_size, attrs, data) = (word(16), (word(24), word(32)), (word(40), word(48)));
     let record = |kind: u32, payload: &[u8]| {
         let mut record = kind.to_le_bytes().to_vec();

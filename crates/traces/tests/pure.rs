@@ -3,6 +3,7 @@
 mod ctf;
 mod ctf_lttng;
 mod dat;
+mod missing;
 mod perf;
 mod perfetto;
 mod text;
