@@ -10,6 +10,7 @@
 mod equal;
 pub mod extreme;
 pub mod gate;
+mod index;
 pub mod ladder;
 pub mod multiple;
 mod partners;
@@ -19,12 +20,12 @@ pub mod series;
 mod warnings;
 pub mod whole;
 
-use crate::Validity;
 use gate::{Gate, Kind};
+use index::Indexed;
 use partners::partners;
 use punctual_bundle::comparison::{self, Comparison, GateResult, SeriesComparison};
 use punctual_bundle::summary::VerdictWord;
-use punctual_bundle::{Bundle, BundleError, Completeness, Phase, Series, Timebase};
+use punctual_bundle::{Bundle, BundleError, Timebase};
 use punctual_core::{Finding, Severity};
 use run::{Run, Side, View};
 use series::{ERROR, Pair};
@@ -88,8 +89,9 @@ pub fn compare(sides: &[SideInput], options: &Options) -> Result<Comparison, Com
     let mut findings: Vec<Finding> = sides.iter().flat_map(warnings::of_side).collect();
     let (mut series, mut gates) = (Vec::new(), Vec::new());
     let mut plan = Vec::new();
+    let indexed: Vec<Indexed> = sides.iter().map(Indexed::of).collect();
     for (number, other) in others.iter().enumerate() {
-        let found = partners(first, other, &options.matches)?;
+        let found = partners(&indexed[0], &indexed[number + 1], &options.matches)?;
         let open = &found.without;
         gates.extend(open.iter().flat_map(|name| unanswered(&options.gates, name, number + 1)));
         let alone =
@@ -101,22 +103,19 @@ pub fn compare(sides: &[SideInput], options: &Options) -> Result<Comparison, Com
     let tested =
         options.gates.iter().filter(|gate| gate.kind == Kind::FailIfWorse).count() * plan.len();
     for (number, name, partner) in plan {
-        let view = view([(first, &name), (&sides[number], &partner)]);
-        let pair = Pair { a: side(first, &name, view)?, b: side(&sides[number], &partner, view)? };
+        let both = [(&indexed[0], name.as_str()), (&indexed[number], partner.as_str())];
+        let view = view(both);
+        let [a, b] = both.map(|(of, name)| side(of, name, view));
+        let pair = Pair { a: a?, b: b? };
         let compared = pair.compare(number, &name, &partner);
         findings.extend(warnings::of_pair(&pair, &compared));
-        let unequal = unequal(first, &name).or_else(|| unequal(&sides[number], &partner));
+        let unequal = both.iter().find_map(|(of, name)| of.unequal(name));
         findings.extend(unequal.iter().map(|why| warnings::unequal(&name, why)));
         gates.extend(options.gates.iter().map(|gate| match &unequal {
             None => judge(gate, &pair, &compared, tested),
             Some(why) => undecided(gate, &name, number, why),
         }));
-        gates.extend(equal::judged(
-            [(first, &name), (&sides[number], &partner)],
-            [&pair.a, &pair.b],
-            number,
-            unequal.as_deref(),
-        ));
+        gates.extend(equal::judged(both, [&pair.a, &pair.b], number, unequal.as_deref()));
         series.push(compared);
     }
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
@@ -177,46 +176,18 @@ fn undecided(gate: &Gate, name: &str, side: usize, reason: &str) -> GateResult {
     }
 }
 
-/// Why a side's series cannot be compared with another as its equal: which side, which run, and
-/// which of its proofs.
-fn unequal(side: &SideInput, name: &str) -> Option<String> {
-    side.runs.iter().find_map(|(run, bundle)| {
-        let named = |why: &str| format!("side {}, {run}: {why}", side.label);
-        if bundle.completeness == Completeness::CutOff {
-            return Some(named("it was cut off"));
-        }
-        let (phase, series) = find(bundle, name)?;
-        let validity = Validity::of_bundle(bundle);
-        let proof = validity.against_comparing(&phase.meta.name, &series.meta.name)?;
-        Some(named(&format!("{} of {}: {}", proof.proof.word(), proof.subject, proof.why)))
-    })
-}
-
-fn full_name(phase: &Phase, series: &Series) -> String {
-    format!("{}/{}", phase.meta.name, series.meta.name)
-}
-
-fn find<'a>(bundle: &'a Bundle, name: &str) -> Option<(&'a Phase, &'a Series)> {
-    let all = bundle
-        .phases
-        .iter()
-        .flat_map(|phase| phase.series.iter().map(move |series| (phase, series)));
-    all.into_iter().find(|(phase, series)| full_name(phase, series) == name)
-}
-
 /// What is compared: the figures corrected for missed periods where either side missed some.
-fn view(pair: [(&SideInput, &str); 2]) -> View {
-    let has_hidden = pair.iter().any(|(side, name)| {
-        let series = side.runs.iter().filter_map(|(_, bundle)| find(bundle, name));
-        series.into_iter().any(|(_, series)| run::has_hidden(&series.state.data))
-    });
+fn view(pair: [(&Indexed, &str); 2]) -> View {
+    let has_hidden = pair
+        .iter()
+        .any(|(side, name)| side.find(name).any(|(_, series)| run::has_hidden(&series.state.data)));
     if has_hidden { View::Corrected } else { View::Measured }
 }
 
 /// Every run of a side's series.
-fn side(input: &SideInput, name: &str, view: View) -> Result<Side, CompareError> {
-    let all = input.runs.iter().filter_map(|(_, bundle)| find(bundle, name));
-    let runs = all.map(|(phase, series)| Run::of_series(series, phase.meta.duration, view));
+fn side(of: &Indexed, name: &str, view: View) -> Result<Side, CompareError> {
+    let runs =
+        of.find(name).map(|(phase, series)| Run::of_series(series, phase.meta.duration, view));
     Ok(Side::new(runs.collect::<Result<Vec<Run>, BundleError>>()?))
 }
 

@@ -86,9 +86,14 @@ impl Validity {
     /// Why a series cannot be compared with others of its kind; `None` where it can. Here counts
     /// also what a run by itself may lack.
     pub fn against_comparing(&self, phase: &str, series: &str) -> Option<&Proof> {
-        self.proofs.iter().find(|proof| {
+        self.all_against_comparing().find(|proof| concerns(proof, phase, series))
+    }
+
+    /// All such proofs.
+    pub(crate) fn all_against_comparing(&self) -> impl Iterator<Item = &Proof> {
+        self.proofs.iter().filter(|proof| {
             let stands = matches!(proof.outcome, ProofOutcome::Holds | ProofOutcome::NotRecorded);
-            !stands && proof.proof != ProofWord::Recorder && concerns(proof, phase, series)
+            !stands && proof.proof != ProofWord::Recorder
         })
     }
 
@@ -98,7 +103,7 @@ impl Validity {
 }
 
 /// Whether a proof is about this series: about the run, its phase, a load of its phase, or itself.
-fn concerns(proof: &Proof, phase: &str, series: &str) -> bool {
+pub(crate) fn concerns(proof: &Proof, phase: &str, series: &str) -> bool {
     match proof.subject.strip_prefix(phase).and_then(|rest| rest.strip_prefix('/')) {
         _ if proof.subject == RUN || proof.subject == phase => true,
         Some(_) if proof.proof == ProofWord::Load => true,

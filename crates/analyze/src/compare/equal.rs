@@ -1,26 +1,27 @@
 //! Equivalence of a series on two sides, by the margins that both plans state.
 
+use super::GateResult;
+use super::index::Indexed;
 use super::run::Side;
-use super::{GateResult, SideInput, find};
 use crate::equivalence::{self, Tested};
 use crate::stats::dispersion::{block_length, inflation};
+use punctual_bundle::Series;
 use punctual_bundle::meta::EQUIVALENCE;
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::{BlockFigure, Equivalence};
 
 /// The margins of a series, by the plans of all its runs; `Err`: why there are none although one of
 /// them states some.
-fn margins(sides: [(&SideInput, &str); 2]) -> Result<Vec<Equivalence>, String> {
+fn margins(sides: [(&Indexed, &str); 2]) -> Result<Vec<Equivalence>, String> {
     let stated = sides.iter().flat_map(|(side, name)| {
-        side.runs.iter().filter_map(move |(_, bundle)| {
-            let (_, series) = find(bundle, name)?;
-            Some(series.meta.details.get(EQUIVALENCE).map_or("", String::as_str))
-        })
+        let of_plan = |series: &'_ Series| series.meta.details.get(EQUIVALENCE).cloned();
+        side.find(name).map(move |(_, series)| of_plan(series).unwrap_or_default())
     });
-    let mut stated: Vec<&str> = stated.collect();
+    let mut stated: Vec<String> = stated.collect();
     stated.dedup();
     match stated.as_slice() {
-        [] | [""] => Ok(Vec::new()),
+        [] => Ok(Vec::new()),
+        [none] if none.is_empty() => Ok(Vec::new()),
         [one] => one.split(", ").map(|text| text.parse().map_err(refused)).collect(),
         _ => Err("the plans state different margins: none stood before both sides were measured"
             .to_owned()),
@@ -33,7 +34,7 @@ fn refused(why: punctual_core::equivalence::EquivalenceError) -> String {
 
 /// What became of each margin; empty where no plan states one: nothing is called equivalent then.
 pub(super) fn judged(
-    inputs: [(&SideInput, &str); 2],
+    inputs: [(&Indexed, &str); 2],
     [a, b]: [&Side; 2],
     side: usize,
     unequal: Option<&str>,

@@ -18,6 +18,8 @@ pub enum Extremes<'a> {
     Peaks([&'a [i64]; 2], [f64; 2]),
     /// Several runs on a side: the maximum of each.
     Maxima([Vec<f64>; 2]),
+    /// One maximum a side and no other sample: side by side, without an interval.
+    Single([f64; 2]),
 }
 
 impl Extremes<'_> {
@@ -26,7 +28,9 @@ impl Extremes<'_> {
         if let ([a_run], [b_run]) = (a.runs.as_slice(), b.runs.as_slice()) {
             let some = !a_run.peaks.is_empty() && !b_run.peaks.is_empty();
             let counts = [a.measured_count() as f64, b.measured_count() as f64];
-            return some.then_some(Extremes::Peaks([&a_run.peaks, &b_run.peaks], counts));
+            let single = || Some(Extremes::Single([a_run.max? as f64, b_run.max? as f64]));
+            let peaks = || Extremes::Peaks([&a_run.peaks, &b_run.peaks], counts);
+            return some.then(peaks).or_else(single);
         }
         let maxima = [a, b]
             .map(|side| side.runs.iter().filter_map(|run| run.max).map(|max| max as f64).collect());
@@ -37,6 +41,7 @@ impl Extremes<'_> {
     /// The figures to be shown: the longest sample, or the mean of the runs' longest.
     pub fn values(&self) -> [f64; 2] {
         match self {
+            Extremes::Single(maxima) => *maxima,
             Extremes::Peaks(peaks, _) => {
                 peaks.map(|peaks| peaks.first().map_or(0.0, |max| *max as f64))
             }
@@ -54,6 +59,20 @@ impl Extremes<'_> {
                 of_peaks([&a, &b], *counts, error)
             }
             Extremes::Maxima(maxima) => of_maxima(maxima, error),
+            Extremes::Single(_) => Interval::UNBOUNDED,
+        }
+    }
+
+    /// Whether such data could show a difference at this rate of error.
+    pub fn can_decide(&self, error: f64) -> bool {
+        match self {
+            Extremes::Single(_) => false,
+            Extremes::Maxima(maxima) => maxima.iter().map(Vec::len).sum::<usize>() > 2,
+            Extremes::Peaks(peaks, [n_a, n_b]) => {
+                let shares = [n_a / (n_a + n_b), n_b / (n_a + n_b)];
+                let mut both = peaks.iter().zip(shares);
+                both.any(|(peaks, share)| peaks.len() >= rank_of(error, share))
+            }
         }
     }
 
@@ -72,6 +91,7 @@ impl Extremes<'_> {
                 (!a.is_empty() && !b.is_empty()).then(|| of_peaks([&a, &b], *counts, error))?
             }
             Extremes::Maxima([a, b]) => of_maxima(&[ln(a)?, ln(b)?], error),
+            Extremes::Single(_) => return None,
         };
         Some(logs.exponential())
     }
@@ -95,10 +115,13 @@ impl Extremes<'_> {
     }
 }
 
+/// The number of peaks that all come from one side by chance in no more than half the error.
+fn rank_of(error: f64, share: f64) -> usize {
+    ((error / 2.0).ln() / share.ln()).ceil().max(1.0) as usize
+}
+
 fn of_peaks([a, b]: [&[f64]; 2], [n_a, n_b]: [f64; 2], error: f64) -> Interval {
-    // The number of peaks that all come from one side by chance in no more than half the error.
-    let rank = |share: f64| ((error / 2.0).ln() / share.ln()).ceil().max(1.0) as usize;
-    let at = |peaks: &[f64], share: f64| peaks.get(rank(share) - 1).copied();
+    let at = |peaks: &[f64], share: f64| peaks.get(rank_of(error, share) - 1).copied();
     let (k_a, k_b) = (at(a, n_a / (n_a + n_b)), at(b, n_b / (n_a + n_b)));
     let (max_a, max_b) = (a[0], b[0]);
     Interval {

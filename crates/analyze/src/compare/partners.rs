@@ -1,8 +1,10 @@
 //! Which series of one side is compared with which of the other: by hand, by phase and name, and
 //! those of an import, whose names are another tool's, by CPU.
 
-use super::{CompareError, SideInput, find};
+use super::CompareError;
+use super::index::{Indexed, full_name};
 use punctual_bundle::{Phase, Series};
+use std::collections::{HashMap, HashSet};
 
 /// Pairs that are proposed, at most.
 const PROPOSED: usize = 64;
@@ -34,36 +36,32 @@ struct Named {
 }
 
 impl Named {
-    fn of(side: &SideInput, phase: &Phase, series: &Series) -> Named {
-        let name = super::full_name(phase, series);
+    fn of(side: &Indexed, phase: &Phase, series: &Series, name: String) -> Named {
         let cpus = &series.meta.cpus;
         Named {
             phase: phase.meta.name.clone(),
-            everywhere: side.runs.iter().all(|(_, bundle)| find(bundle, &name).is_some()),
+            everywhere: side.runs.iter().all(|run| run.find(&name).is_some()),
             workload: series.meta.workload.clone(),
             cpu: cpus.first().filter(|_| cpus.len() == 1),
             name,
         }
     }
-    /// Whether both measure the same on the same CPU.
-    fn is_counterpart(&self, other: &Named) -> bool {
-        self.everywhere
-            && other.everywhere
-            && self.workload == other.workload
-            && self.cpu.is_some()
-            && self.cpu == other.cpu
+    /// What is measured, and on which CPU; `None` where a run does not have it, or its CPU is not
+    /// one.
+    fn place(&self) -> Option<(&str, usize)> {
+        self.cpu.filter(|_| self.everywhere).map(|cpu| (self.workload.as_str(), cpu))
     }
 }
 
 /// The series that any run of the side has, in order.
-fn names(side: &SideInput) -> Vec<Named> {
-    let mut names: Vec<Named> = Vec::new();
-    for (_, bundle) in &side.runs {
-        for phase in &bundle.phases {
+fn names(side: &Indexed) -> Vec<Named> {
+    let (mut names, mut known) = (Vec::new(), HashSet::new());
+    for run in &side.runs {
+        for phase in &run.bundle.phases {
             for series in &phase.series {
-                let named = Named::of(side, phase, series);
-                if !names.iter().any(|known| known.name == named.name) {
-                    names.push(named);
+                let name = full_name(phase, series);
+                if known.insert(name.clone()) {
+                    names.push(Named::of(side, phase, series, name));
                 }
             }
         }
@@ -73,42 +71,49 @@ fn names(side: &SideInput) -> Vec<Named> {
 
 /// Pairs the series of two sides.
 pub fn partners(
-    first: &SideInput,
-    other: &SideInput,
+    first: &Indexed,
+    other: &Indexed,
     by_hand: &[(String, String)],
 ) -> Result<Partners, CompareError> {
     let (of_first, of_other) = (names(first), names(other));
-    let has = |names: &[Named], name: &str| names.iter().any(|of| of.name == name && of.everywhere);
-    for (side, names, name) in
-        by_hand.iter().flat_map(|(one, two)| [(first, &of_first, one), (other, &of_other, two)])
-    {
-        if !has(names, name) {
+    let everywhere = |names: &'_ [Named]| -> HashSet<String> {
+        names.iter().filter(|of| of.everywhere).map(|of| of.name.clone()).collect()
+    };
+    let (all_first, all_other) = (everywhere(&of_first), everywhere(&of_other));
+    for (side, names, all, name) in by_hand.iter().flat_map(|(one, two)| {
+        [(first, &of_first, &all_first, one), (other, &of_other, &all_other, two)]
+    }) {
+        if !all.contains(name) {
             return Err(CompareError::NoSuchSeries {
-                side: side.label.clone(),
+                side: side.label.to_owned(),
                 name: name.clone(),
                 known: list(names),
             });
         }
     }
-    let named_by_hand = |name: &str| by_hand.iter().any(|(one, two)| one == name || two == name);
+    let named_by_hand = members(by_hand);
     let mut matched = by_hand.to_vec();
-    for of in of_first.iter().filter(|of| of.everywhere && !named_by_hand(&of.name)) {
-        if has(&of_other, &of.name) {
+    for of in
+        of_first.iter().filter(|of| of.everywhere && !named_by_hand.contains(of.name.as_str()))
+    {
+        if all_other.contains(&of.name) {
             matched.push((of.name.clone(), of.name.clone()));
         }
     }
     let alone = |names: &'_ [Named], matched: &[(String, String)]| {
-        let is_matched = |name: &str| matched.iter().any(|(one, two)| one == name || two == name);
-        names.iter().filter(|of| !is_matched(&of.name)).map(|of| of.name.clone()).collect()
+        let matched = members(matched);
+        let open = names.iter().filter(|of| !matched.contains(of.name.as_str()));
+        open.map(|of| of.name.clone()).collect()
     };
     let mut by_cpu = Vec::new();
     if [first, other].iter().any(|side| is_import(side)) {
-        let (one, two): (Vec<String>, Vec<String>) =
+        let (one, two): (HashSet<String>, HashSet<String>) =
             (alone(&of_first, &matched), alone(&of_other, &matched));
         by_cpu = counterparts(&of_first, &one, &of_other, &two);
         matched.extend(by_cpu.iter().cloned());
     }
-    let (one, two) = (alone(&of_first, &matched), alone(&of_other, &matched));
+    let (one, two): (HashSet<String>, HashSet<String>) =
+        (alone(&of_first, &matched), alone(&of_other, &matched));
     let proposal = proposal(&of_first, &one, &of_other, &two);
     if matched.is_empty() {
         let have = format!(
@@ -119,48 +124,68 @@ pub fn partners(
             list(&of_other)
         );
         let matches = proposal.unwrap_or_else(|| "--match ONE=OTHER".to_owned());
-        let [one, two] = [first, other].map(|side| side.label.clone());
+        let [one, two] = [first, other].map(|side| side.label.to_owned());
         return Err(CompareError::NoPartner { first: one, other: two, have, matches });
     }
-    let mut without = one;
-    without.extend(two.into_iter().filter(|name| !of_first.iter().any(|of| of.name == *name)));
+    let known: HashSet<&str> = of_first.iter().map(|of| of.name.as_str()).collect();
+    let of_one = of_first.iter().filter(|of| one.contains(&of.name));
+    let of_two = of_other.iter().filter(|of| two.contains(&of.name));
+    let of_two = of_two.filter(|of| !known.contains(of.name.as_str()));
+    let without = of_one.chain(of_two).map(|of| of.name.clone()).collect();
     Ok(Partners { matched, by_cpu, without, proposal })
 }
 
-fn is_import(side: &SideInput) -> bool {
-    side.runs.iter().all(|(_, bundle)| bundle.manifest.origin.starts_with("import"))
+/// All names in pairs.
+fn members(pairs: &[(String, String)]) -> HashSet<&str> {
+    pairs.iter().flat_map(|(one, two)| [one.as_str(), two.as_str()]).collect()
+}
+
+fn is_import(side: &Indexed) -> bool {
+    side.runs.iter().all(|run| run.bundle.manifest.origin.starts_with("import"))
 }
 
 /// Of each phase with each: series of the same kind that are the only ones on their CPU.
 fn counterparts(
     of_first: &[Named],
-    one: &[String],
+    one: &HashSet<String>,
     of_other: &[Named],
-    two: &[String],
+    two: &HashSet<String>,
 ) -> Vec<(String, String)> {
-    let open = |names: &'_ [String], of: &&Named| names.contains(&of.name);
-    let is_only = |all: &[Named], this: &Named| {
-        all.iter().filter(|of| of.phase == this.phase && of.is_counterpart(this)).count() == 1
+    let (places_first, places_other) = (by_place(of_first), by_place(of_other));
+    // The only series of its phase in its place.
+    let only = |places: &Places<'_>, of: &Named| {
+        let same = of.place().and_then(|place| places.get(&place));
+        same.is_some_and(|all| all.iter().filter(|other| other.phase == of.phase).count() == 1)
     };
     let mut pairs = Vec::new();
-    for a in of_first.iter().filter(|of| open(one, of)) {
-        for b in of_other.iter().filter(|of| open(two, of)) {
-            if a.is_counterpart(b) && is_only(of_first, a) && is_only(of_other, b) {
-                pairs.push((a.name.clone(), b.name.clone()));
-            }
-        }
+    for a in of_first.iter().filter(|of| one.contains(&of.name) && only(&places_first, of)) {
+        let same = a.place().and_then(|place| places_other.get(&place)).into_iter().flatten();
+        let open = same.filter(|of| two.contains(&of.name) && only(&places_other, of));
+        pairs.extend(open.map(|b| (a.name.clone(), b.name.clone())));
     }
     pairs
+}
+
+type Places<'a> = HashMap<(&'a str, usize), Vec<&'a Named>>;
+
+fn by_place(all: &[Named]) -> Places<'_> {
+    let mut places = Places::new();
+    for of in all {
+        if let Some(place) = of.place() {
+            places.entry(place).or_default().push(of);
+        }
+    }
+    places
 }
 
 /// The options that pair what is alone on both sides, in order: of one phase each.
 fn proposal(
     of_first: &[Named],
-    one: &[String],
+    one: &HashSet<String>,
     of_other: &[Named],
-    two: &[String],
+    two: &HashSet<String>,
 ) -> Option<String> {
-    let of_a_phase = |all: &[Named], names: &[String]| -> Vec<String> {
+    let of_a_phase = |all: &[Named], names: &HashSet<String>| -> Vec<String> {
         let mut open = all.iter().filter(|of| of.everywhere && names.contains(&of.name)).peekable();
         let phase = open.peek().map(|of| of.phase.clone());
         open.filter(|of| Some(&of.phase) == phase.as_ref()).map(|of| of.name.clone()).collect()

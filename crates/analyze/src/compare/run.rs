@@ -38,6 +38,8 @@ pub struct Run {
     /// cannot be known.
     pub peaks: Vec<i64>,
     pub max: Option<i64>,
+    /// How many samples were measured, though their distribution is not known.
+    pub count: u64,
     /// The step of the clock, where it is coarse.
     pub step: i64,
     pub lost: u64,
@@ -53,6 +55,7 @@ impl Run {
         Run {
             peaks: peaks(&samples, &ladder),
             max: samples.iter().copied().max(),
+            count: samples.len() as u64,
             step: 0,
             lost: 0,
             overruns: 0,
@@ -101,6 +104,7 @@ impl Run {
             samples,
             peaks,
             max: data.max.map(Nanos::ns),
+            count: data.count(),
             step: distribution.step().map_or(0, Nanos::ns),
             lost: data.losses.dropped,
             overruns: data.losses.skipped,

@@ -39,6 +39,18 @@ enum Known<'a> {
 }
 
 impl Known<'_> {
+    /// Why nothing can come out of a test.
+    fn undecidable(&self) -> Option<&'static str> {
+        match self {
+            Known::Extremes(Extremes::Single(_)) => {
+                Some("one maximum on each side has no interval")
+            }
+            Known::Extremes(extremes) if !extremes.can_decide(ERROR) => {
+                Some("too few samples are known to test it")
+            }
+            _ => None,
+        }
+    }
     fn values(&self) -> [f64; 2] {
         match self {
             Known::Quantiles(a, b) => [a.value, b.value],
@@ -90,15 +102,15 @@ impl Pair {
 
     /// The difference of a figure, or why the data do not support it.
     fn known(&self, metric: Metric) -> Result<Known<'_>, String> {
-        if self.a.count() == 0 || self.b.count() == 0 {
-            let side = if self.a.count() == 0 { "the first side" } else { "the other side" };
-            return Err(format!("{side} has no distribution of samples"));
-        }
         let Metric::Percentile(percentile) = metric else {
             return Extremes::of(&self.a, &self.b)
                 .map(Known::Extremes)
                 .ok_or_else(|| "no maximum is known".to_owned());
         };
+        if self.a.count() == 0 || self.b.count() == 0 {
+            let side = if self.a.count() == 0 { "the first side" } else { "the other side" };
+            return Err(format!("{side} has no distribution of samples"));
+        }
         let (needed, has) =
             (percentiles::needed(percentile), self.a.measured_count().min(self.b.measured_count()));
         if has < needed {
@@ -149,6 +161,9 @@ impl Pair {
             let of = |side: &Side, value: f64| side.measured_at(percentile).unwrap_or(value);
             row.measured = self.is_corrected().then(|| [of(&self.a, a), of(&self.b, b)]);
         }
+        if let Some(why) = known.undecidable() {
+            return MetricComparison { reason: Some(why.to_owned()), ..row };
+        }
         row.p = Some(p_value(|error| known.interval(error, step)));
         row.verdict = Difference::NoSignificantDifference;
         let excludes_zero = interval.low > 0.0 || interval.high < 0.0;
@@ -187,6 +202,10 @@ impl Pair {
             Err(why) => return (VerdictWord::Undecided, None, None, why),
         };
         let margin = gate.margin.ns(known.values()[0]);
+        if let Some(why) = known.undecidable() {
+            let why = format!("{why}: give several runs for each side");
+            return (VerdictWord::Undecided, None, Some(margin), why);
+        }
         // A step of the clock is no evidence of being worse, and does not hide that it may be.
         let step = self.resolution() as f64;
         let (verdict, bound, why) =
@@ -208,7 +227,7 @@ fn figures(side: &Side, factor: f64, basis: Basis) -> SideFigures {
         |f: fn(&super::run::Run) -> u64| side.runs.iter().map(f).fold(0u64, u64::saturating_add);
     SideFigures {
         runs: side.runs.len(),
-        count: side.measured_count(),
+        count: sum(|run| run.count),
         lost: sum(|run| run.lost),
         overruns: sum(|run| run.overruns),
         duration: side.duration(),

@@ -79,6 +79,7 @@ pub fn of_pair(pair: &Pair, compared: &SeriesComparison) -> Vec<Finding> {
     let subject = &compared.series;
     let mut findings = Vec::new();
     match compared.basis {
+        Basis::Unknown if pair.a.count() == 0 || pair.b.count() == 0 => {}
         Basis::Unknown => findings.push(order_unknown(subject)),
         Basis::Blocks => {
             findings.push(one_run(subject));

@@ -14,7 +14,7 @@ pub fn of_series(comparison: &Comparison, series: &SeriesComparison) -> Vec<Stri
         |side: usize| comparison.sides.get(side).map_or("?".to_owned(), |side| plain(&side.label));
     let (a, b) = (label(0), label(series.side));
     let mut sentence = Vec::new();
-    if series.basis == Basis::Unknown {
+    if series.basis == Basis::Unknown && series.metrics.iter().any(|metric| metric.p.is_some()) {
         sentence.push("Valid only for independent samples, which is unknown here:".to_owned());
     }
     let before = sentence.len();
@@ -28,9 +28,13 @@ pub fn of_series(comparison: &Comparison, series: &SeriesComparison) -> Vec<Stri
 
 /// The tests of the distributions, in one line.
 pub fn of_distributions(one: &SeriesComparison) -> Option<String> {
+    // Where figures differ, the distributions do: a test that does not see it says nothing.
+    let differs = |verdict| matches!(verdict, Difference::Lower | Difference::Higher);
+    let is_known = one.metrics.iter().any(|metric| differs(metric.verdict));
     let sentences: Vec<String> = one
         .distribution
         .iter()
+        .filter(|test| !is_known || test.p_adjusted.is_some_and(|p| p <= 0.05))
         .filter_map(|test| {
             let p = test.p_adjusted?;
             let least = if test.least_p > 0.01 {
@@ -167,7 +171,7 @@ fn unsupported(series: &SeriesComparison) -> Option<String> {
             format!("{}: {}", spelled(&m.metric), plain(m.reason.as_deref().unwrap_or("unknown")))
         })
         .collect();
-    (!sentence.is_empty()).then(|| format!("Not compared: {}.", sentence.join("; ")))
+    (!sentence.is_empty()).then(|| format!("Not tested: {}.", sentence.join("; ")))
 }
 
 /// Why a requirement on a difference came out as it did: `the regression is at least 12.0 µs;

@@ -81,7 +81,7 @@ fn of_differences(comparison: &Comparison, significant: &[Figure<'_>]) -> String
         let other = label(comparison, side);
         let of = counted(compared(side), "figure");
         match (count(side, Difference::Lower), count(side, Difference::Higher)) {
-            (0, 0) if compared(side) == 0 => format!("{other}: no figure can be compared"),
+            (0, 0) if compared(side) == 0 => side_by_side(comparison, side, [&first, &other]),
             (0, 0) => format!("no significant difference between {first} and {other} in {of}"),
             (lower, 0) => format!("{other} has lower latency than {first} in {lower} of {of}"),
             (0, higher) => format!("{other} has higher latency than {first} in {higher} of {of}"),
@@ -94,11 +94,36 @@ fn of_differences(comparison: &Comparison, significant: &[Figure<'_>]) -> String
     all.join("; ")
 }
 
+/// What is known of both sides and cannot be tested: the maxima.
+fn side_by_side(comparison: &Comparison, side: usize, [first, other]: [&str; 2]) -> String {
+    let maxima = figures(comparison).filter(|(one, m)| one.side == side && m.metric == "max");
+    let (mut a, mut b): (Vec<f64>, Vec<f64>) =
+        maxima.filter_map(|(_, max)| max.a.zip(max.b)).unzip();
+    let what = match a.len() {
+        0 => return format!("{other}: no figure can be compared"),
+        1 => "the maximum".to_owned(),
+        n => format!("the median of {n} maxima"),
+    };
+    let [a, b] = [&mut a, &mut b].map(|all| micros_f64(median(all)));
+    format!("{what} is {a} µs on {first} and {b} µs on {other}; one run a side has no interval")
+}
+
+fn median(all: &mut [f64]) -> f64 {
+    all.sort_by(f64::total_cmp);
+    let middle = all.len() / 2;
+    match all.len() % 2 {
+        1 => all[middle],
+        _ => (all[middle - 1] + all[middle]) / 2.0,
+    }
+}
+
 /// The significant difference of the largest factor, else the largest factor seen.
 fn strongest(comparison: &Comparison, significant: &[Figure<'_>]) -> Option<String> {
     let known: Vec<Figure<'_>> =
         figures(comparison).filter(|(_, m)| m.verdict != Difference::Unsupported).collect();
-    let (one, metric) = largest(significant).or_else(|| largest(&known))?;
+    let shown: Vec<Figure<'_>> = figures(comparison).filter(|(_, m)| m.a.is_some()).collect();
+    let (one, metric) =
+        largest(significant).or_else(|| largest(&known)).or_else(|| largest(&shown))?;
     Some(of_figure(comparison, one, metric))
 }
 
@@ -138,6 +163,9 @@ fn of_figure(comparison: &Comparison, one: &SeriesComparison, metric: &MetricCom
 
 /// `×0.08 (95 % interval ×0.07 to ×0.09)`.
 fn times(ratio: &Ratio) -> String {
+    if ratio.low.is_none() && ratio.high.is_none() {
+        return format!("{}, without an interval", factor(ratio.at));
+    }
     let end = |end: Option<f64>| end.map_or("unbounded".to_owned(), factor);
     format!("{} (95 % interval {} to {})", factor(ratio.at), end(ratio.low), end(ratio.high))
 }

@@ -27,7 +27,7 @@ pub fn metrics(comparison: &Comparison, one: &SeriesComparison) -> Table {
         Column::figures("adjusted p", 2).meaning("p-value, adjusted for all tests (Holm)"),
         Column::text("result", 0),
     ];
-    let known = one.metrics.iter().filter(|metric| metric.verdict != Difference::Unsupported);
+    let known = one.metrics.iter().filter(|metric| metric.a.is_some());
     let title = format!("{} against {}", labels[1], labels[0]);
     let mut table = Table::new(title, columns).rows(known.map(row));
     table.beside = "as measured";
@@ -62,8 +62,8 @@ fn row(metric: &MetricComparison) -> Vec<Cell> {
         ..Cell::time_or(ns, "–")
     };
     let interval = match metric.difference {
-        Some(_) => Value::Interval(metric.low, metric.high).into(),
-        None => Cell::absent("–"),
+        Some(_) if metric.p.is_some() => Value::Interval(metric.low, metric.high).into(),
+        _ => Cell::absent("–"),
     };
     let result = match metric.verdict {
         Difference::Lower => Cell::verdict("", "lower", Tone::Good),
@@ -71,7 +71,7 @@ fn row(metric: &MetricComparison) -> Vec<Cell> {
         Difference::NoSignificantDifference => {
             Cell::text("no significant difference").tone(Tone::Faint)
         }
-        Difference::Unsupported => Cell::default(),
+        Difference::Unsupported => Cell::text("not tested").tone(Tone::Faint),
     };
     let signed = |share: f64| Cell::figure(share, format!("{:+.1} %", share * 100.0));
     vec![

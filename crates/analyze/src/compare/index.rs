@@ -1,0 +1,85 @@
+//! The series of a side by name, so that each bundle is gone through once.
+
+use super::SideInput;
+use crate::Validity;
+use crate::validity::concerns;
+use punctual_bundle::summary::{Proof, ProofWord};
+use punctual_bundle::{Bundle, Completeness, Phase, Series};
+use std::collections::HashMap;
+
+/// A side.
+pub struct Indexed<'a> {
+    pub label: &'a str,
+    pub runs: Vec<IndexedRun<'a>>,
+}
+
+/// A run of it.
+pub struct IndexedRun<'a> {
+    pub name: &'a str,
+    pub bundle: &'a Bundle,
+    series: HashMap<String, (&'a Phase, &'a Series)>,
+    /// Proofs against comparing, of single series and of more.
+    of_series: HashMap<String, Proof>,
+    of_more: Vec<Proof>,
+}
+
+impl<'a> Indexed<'a> {
+    pub fn of(side: &'a SideInput) -> Indexed<'a> {
+        let runs = side.runs.iter().map(|(name, bundle)| IndexedRun::of(name, bundle));
+        Indexed { label: &side.label, runs: runs.collect() }
+    }
+
+    /// A series in the runs that have it.
+    pub fn find(&self, name: &str) -> impl Iterator<Item = (&'a Phase, &'a Series)> {
+        self.runs.iter().filter_map(move |run| run.find(name))
+    }
+
+    /// Why a series cannot be compared with another as its equal: which side, which run, and
+    /// which of its proofs.
+    pub fn unequal(&self, name: &str) -> Option<String> {
+        let why = self.runs.iter().find_map(|run| Some((run.name, run.unequal(name)?)));
+        why.map(|(run, why)| format!("side {}, {run}: {why}", self.label))
+    }
+}
+
+impl<'a> IndexedRun<'a> {
+    fn of(name: &'a str, bundle: &'a Bundle) -> IndexedRun<'a> {
+        let mut series = HashMap::new();
+        for phase in &bundle.phases {
+            for one in &phase.series {
+                series.entry(full_name(phase, one)).or_insert((phase, one));
+            }
+        }
+        let validity = Validity::of_bundle(bundle);
+        let is_of_one =
+            |proof: &&Proof| proof.proof != ProofWord::Load && series.contains_key(&proof.subject);
+        let against: Vec<&Proof> = validity.all_against_comparing().collect();
+        let (of_one, of_more): (Vec<&Proof>, Vec<&Proof>) =
+            against.into_iter().partition(is_of_one);
+        let mut of_series = HashMap::new();
+        for proof in of_one {
+            of_series.entry(proof.subject.clone()).or_insert_with(|| proof.clone());
+        }
+        let of_more = of_more.into_iter().cloned().collect();
+        IndexedRun { name, bundle, series, of_series, of_more }
+    }
+
+    pub fn find(&self, name: &str) -> Option<(&'a Phase, &'a Series)> {
+        self.series.get(name).copied()
+    }
+
+    fn unequal(&self, name: &str) -> Option<String> {
+        if self.bundle.completeness == Completeness::CutOff {
+            return Some("it was cut off".to_owned());
+        }
+        let (phase, series) = self.find(name)?;
+        let (phase, series) = (&phase.meta.name, &series.meta.name);
+        let of_more = self.of_more.iter().find(|proof| concerns(proof, phase, series));
+        let proof = of_more.or_else(|| self.of_series.get(name))?;
+        Some(format!("{} of {}: {}", proof.proof.word(), proof.subject, proof.why))
+    }
+}
+
+pub fn full_name(phase: &Phase, series: &Series) -> String {
+    format!("{}/{}", phase.meta.name, series.meta.name)
+}
