@@ -73,10 +73,11 @@ fn row(
         Some(_) if is_worse => Tone::Bad,
         Some(_) => Tone::Good,
     };
-    let change = level.by.map_or_else(
-        || Cell::text(""),
-        |by| Cell::figure(by, by_words(by, figure.is_time)).tone(tone),
-    );
+    let shown = of_level(figure, level);
+    let change = level
+        .by
+        .zip(shown)
+        .map_or_else(|| Cell::text(""), |(by, words)| Cell::figure(by, words).tone(tone));
     vec![
         name,
         Cell::text(since.unwrap_or_default()),
@@ -92,13 +93,12 @@ fn row(
 }
 
 fn interval_words(figure: &TrendFigure, level: &TrendLevel) -> Option<String> {
-    let [low, high] = level.interval?.map(|end| by_words(end, figure.is_time));
-    Some(format!("{low} to {high}"))
+    between(level.interval?, figure.is_time)
 }
 
 /// How far a level is from the one before, in words; `None` for the first.
 pub fn change(figure: &TrendFigure, level: &TrendLevel) -> Option<String> {
-    let by = by_words(level.by?, figure.is_time);
+    let by = of_level(figure, level)?;
     let runs = counted((level.runs[1] - level.runs[0]) as u64, "run");
     Some(match interval_words(figure, level) {
         Some(interval) => format!("{by} (95 %: {interval}), {runs}"),
@@ -114,6 +114,34 @@ pub fn value_words(value: f64, is_time: bool) -> String {
     }
 }
 
-pub fn by_words(by: f64, is_time: bool) -> String {
-    if is_time { format!("×{by:.2}") } else { format!("{by:+.0}") }
+/// How far a level is from the one before.
+fn of_level(figure: &TrendFigure, level: &TrendLevel) -> Option<String> {
+    let place = figure.levels.iter().position(|other| other.runs == level.runs)?;
+    let before = place.checked_sub(1).and_then(|place| figure.levels[place].median);
+    let medians = before.zip(level.median).map(|(before, now)| [before, now]);
+    by_words(level.by?, figure.is_time, medians)
+}
+
+/// A factor, or a difference; from a level of 0 to another there is no factor: their difference.
+pub fn by_words(by: f64, is_time: bool, medians: Option<[f64; 2]>) -> Option<String> {
+    match (is_time, medians) {
+        (false, _) => Some(format!("{by:+.0}")),
+        (true, _) if is_factor(by) => Some(format!("×{by:.2}")),
+        (true, medians) => {
+            let [before, now] = medians?;
+            let sign = if now < before { "-" } else { "+" };
+            Some(format!("{sign}{} µs", value_words((now - before).abs(), true)))
+        }
+    }
+}
+
+/// The ends of an interval; none where one of them is no factor.
+pub fn between(interval: [f64; 2], is_time: bool) -> Option<String> {
+    let is_known = !is_time || interval.into_iter().all(is_factor);
+    let [low, high] = is_known.then(|| interval.map(|end| by_words(end, is_time, None)))?;
+    Some(format!("{} to {}", low?, high?))
+}
+
+fn is_factor(by: f64) -> bool {
+    by.is_finite() && by > 0.0
 }

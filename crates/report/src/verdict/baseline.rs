@@ -2,7 +2,7 @@
 
 use crate::format::counted;
 use crate::tables::Tone;
-use crate::tables::trend::{by_words, value_words};
+use crate::tables::trend::{between, by_words, value_words};
 use punctual_bundle::baseline::{HeldAgainst, WorseFigure};
 
 /// What is to be said of the newest run, a paragraph each.
@@ -18,7 +18,7 @@ pub fn newest(held: &HeldAgainst) -> Vec<(Tone, String)> {
     let smallest = held.smallest.as_ref().map_or_else(
         || "no step of one figure is sure to be noticed within five runs".to_owned(),
         |step| {
-            let by = by_words(step.by, step.is_time);
+            let by = by_words(step.by, step.is_time, None).unwrap_or_default();
             format!("a step of {by} of {} would be noticed within five runs", step.figure)
         },
     );
@@ -50,10 +50,12 @@ pub fn of_worse(worse: &WorseFigure) -> String {
 fn by_how_much(worse: &WorseFigure) -> String {
     let unit = if worse.is_time { " µs" } else { "" };
     let [before, now] = [worse.before, worse.now].map(|value| value_words(value, worse.is_time));
-    let by = by_words(worse.by, worse.is_time);
-    let [low, high] = worse.interval.map(|end| by_words(end, worse.is_time));
+    let medians = [worse.before, worse.now];
+    let by = by_words(worse.by, worse.is_time, Some(medians)).unwrap_or_default();
+    let interval = between(worse.interval, worse.is_time);
+    let interval = interval.map_or(String::new(), |words| format!(" (95 %: {words})"));
     let figure = &worse.figure;
-    format!("{figure} {before} before, {now}{unit} now, {by} (95 %: {low} to {high})")
+    format!("{figure} {before} before, {now}{unit} now, {by}{interval}")
 }
 
 fn since(worse: &WorseFigure) -> String {
