@@ -3,6 +3,7 @@
 //! What the other tool did not keep stays absent; what had to be assumed is in a finding. Input is
 //! read and checked as a whole before anything is written.
 
+mod asked;
 mod cmdline;
 mod hwlatdetect;
 mod jitterdebugger;
@@ -19,6 +20,7 @@ mod write;
 
 use crate::summary::Summary;
 use crate::{Bundle, BundleError};
+pub use asked::Asked;
 use recorded::Recorded;
 use std::io::{self, Read};
 use std::path::Path;
@@ -38,6 +40,8 @@ pub struct ImportOptions {
     /// Whether a text of cyclictest is in ns (its `-N`): the text itself does not show it, JSON
     /// does.
     pub nanoseconds: bool,
+    /// What is asked of its figures.
+    pub asked: Asked,
 }
 
 /// Why an import failed.
@@ -47,7 +51,11 @@ pub enum ImportError {
     #[error("cannot read the input: {0}")]
     Read(#[from] io::Error),
     /// The input is larger than [`MAX_INPUT`].
-    #[error("the input is larger than {} MiB: no tool writes such a file", MAX_INPUT >> 20)]
+    #[error(
+        "the input is larger than {} MiB, the bound of what is read at once: import a part of it, or a \
+         histogram (cyclictest -h)",
+        MAX_INPUT >> 20
+    )]
     TooLarge,
     /// The input is not what it should be.
     #[error("line {line}: {why} (read as {what})")]
@@ -61,6 +69,9 @@ pub enum ImportError {
     /// Nothing in it names the tool that wrote it.
     #[error("{0}")]
     Unrecognized(String),
+    /// Something is asked that it cannot answer.
+    #[error("{0}")]
+    Unanswerable(String),
     /// The bundle cannot be written.
     #[error(transparent)]
     Bundle(#[from] BundleError),
@@ -86,12 +97,12 @@ pub fn import(
     directory: &Path,
     options: &ImportOptions,
     summarize: fn(&Bundle) -> Summary,
-) -> Result<(), ImportError> {
+) -> Result<Summary, ImportError> {
     let mut bytes = Vec::new();
     input.take(MAX_INPUT + 1).read_to_end(&mut bytes)?;
-    let recorded = parse(&bytes, options)?;
-    write::write(&recorded, directory, options, summarize)?;
-    Ok(())
+    let mut recorded = parse(&bytes, options)?;
+    options.asked.apply(&mut recorded).map_err(ImportError::Unanswerable)?;
+    Ok(write::write(&recorded, directory, options, summarize)?)
 }
 
 /// Reads and checks an input without writing anything.
@@ -131,6 +142,12 @@ fn parse(bytes: &[u8], options: &ImportOptions) -> Result<Recorded, ImportError>
         ImportError::Malformed { what: "text", line, why: "it is not UTF-8".into() }
     })?;
     let input = recognize(text, options.from).map_err(ImportError::Unrecognized)?;
+    if options.nanoseconds && !matches!(input, Input::Threads(..)) {
+        return Err(ImportError::Unanswerable(format!(
+            "--nanoseconds is about text of cyclictest, and this is {}: it has its unit",
+            input.name()
+        )));
+    }
     let recorded = match input {
         Input::Json(from) => json::parse(text, from),
         Input::Threads(tool, layout) => threads::parse(text, tool, layout, options.nanoseconds),

@@ -192,6 +192,19 @@ impl Thread {
         self.max.max(self.bins_kept(step) * step)
     }
 
+    /// How many samples are longer, as far as their bins show it; `None` where that is not known.
+    pub fn longer_than(&self, bound: Nanos, unit: Nanos, step: u64) -> Option<u64> {
+        let is_longer = |value: u64| unit * value as i64 > bound;
+        if self.cycles() == 0 || !is_longer(self.largest(step)) {
+            return Some(0);
+        }
+        let of_overflows = self.overflows <= 1 || is_longer(self.bins_kept(step) * step);
+        (self.undistributed == 0 && of_overflows).then(|| {
+            let all = self.bins.iter().chain(&self.beyond);
+            all.filter(|(value, _)| is_longer(*value)).map(|(_, n)| n).sum::<u64>() + self.overflows
+        })
+    }
+
     /// The statistics of a series from it. A bin counts at its lower edge, as the tool cut its
     /// latencies down to whole units.
     pub fn data(&self, unit: Nanos, step: u64) -> SeriesData {

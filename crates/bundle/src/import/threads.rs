@@ -45,6 +45,9 @@ struct Values {
     latencies: Vec<u64>,
     last_cycle: Option<u64>,
     missing: u64,
+    /// Values below 0, and the least of all.
+    negative: u64,
+    least: i64,
 }
 
 /// A line of one number a thread.
@@ -202,10 +205,12 @@ impl Reading {
         let index = usize::try_from(thread).ok().filter(|index| *index < MAX_CPUS);
         let index =
             index.ok_or_else(|| Malformed::at(at, format!("no thread has the index {thread}")))?;
-        // A timer that expired early has no latency.
+        // A timer that expired early has no latency, or a clock was set: counted as 0, and said.
         let latency = recorded::bounded(value.max(0) as u64, MAX_LATENCY, "the value", at)?;
         recorded::bounded(cycle, MAX_COUNT, "the cycle", at)?;
         let values = self.values.entry(index).or_default();
+        values.negative += u64::from(value < 0);
+        values.least = values.least.min(value);
         let expected = values.last_cycle.map_or(0, |last| last + 1);
         if cycle == 0 && expected > 0 {
             return Err(second_run(at));
@@ -361,6 +366,11 @@ impl Reading {
             if values.missing > 0 {
                 into.findings.push(missing_values(&thread, values.missing));
             }
+            let least = status.filter(|_| thread.cycles() > 0).and_then(|status| status.min);
+            let least = values.least.min(least.unwrap_or(0));
+            if least < 0 {
+                into.findings.push(negative_values(&thread, values.negative.max(1), least));
+            }
             into.threads.push(thread);
         }
         into.stopped = self.stopped(&into.threads);
@@ -498,6 +508,16 @@ fn missing_values(thread: &Thread, missing: u64) -> Finding {
     Finding::new("values-missing", Severity::Warning, thread.name(), message)
         .evidence(format!("{}: {missing} cycles are missing between its values", thread.name()))
         .remedy("let the tool keep a histogram (cyclictest: -h), which loses nothing")
+}
+
+/// Latencies below 0: the clock was set, or a timer expired before its time.
+fn negative_values(thread: &Thread, count: u64, least: i64) -> Finding {
+    let name = thread.name();
+    let message = "latencies below 0 are no latencies, and count as 0: minimum, mean and median are \
+                   those of wrong samples";
+    Finding::new("negative-latencies", Severity::Warning, name.clone(), message)
+        .evidence(format!("{name}: at least {count} of {}, down to {least}", thread.cycles()))
+        .remedy("measure with CLOCK_MONOTONIC (cyclictest: without -c 1)")
 }
 
 /// `614 on CPU 0 hit 51 us latency`: the kernel's id, the latency, and whether it is in ns. The CPU

@@ -21,7 +21,7 @@ pub fn write(
     directory: &Path,
     options: &ImportOptions,
     summarize: fn(&Bundle) -> Summary,
-) -> Result<(), BundleError> {
+) -> Result<Summary, BundleError> {
     let (started, ended) =
         recorded.times.unwrap_or_else(|| (jiff::Timestamp::now(), jiff::Timestamp::now()));
     let source = recorded.source;
@@ -34,7 +34,7 @@ pub fn write(
     };
     writer.write_phase(0, &phase)?;
     for (index, thread) in recorded.threads.iter().enumerate() {
-        let mut series = writer.series(0, index, &meta(recorded, thread), 0)?;
+        let mut series = writer.series(0, index, &meta(recorded, thread, options), 0)?;
         let state = State {
             data: thread.data(recorded.unit, recorded.step),
             usage: Fact::Unavailable(format!("{} does not state it", recorded.tool.name())),
@@ -47,14 +47,20 @@ pub fn write(
     let mut findings = recorded.findings(PHASE);
     findings.push(imported(recorded, source));
     writer.write_findings(&findings)?;
-    let ending = Ending { at: ended, outcome: outcome(recorded), exit_code: 0 };
+    let mut ending = Ending { at: ended, outcome: outcome(recorded), exit_code: 0 };
     let mut bundle = Bundle::open(directory)?;
     bundle.manifest.ending = Some(ending.clone());
     bundle.completeness = Completeness::Whole;
-    writer.finish(&summarize(&bundle), ending)
+    let mut summary = summarize(&bundle);
+    if !options.asked.requirements.is_empty() {
+        ending.exit_code = summary.verdict.exit() as u8;
+        summary.ending = Some(ending.clone());
+    }
+    writer.finish(&summary, ending)?;
+    Ok(summary)
 }
 
-fn meta(recorded: &Recorded, thread: &Thread) -> SeriesMeta {
+fn meta(recorded: &Recorded, thread: &Thread, options: &ImportOptions) -> SeriesMeta {
     let mut details = recorded.details.clone();
     details.insert("source".into(), recorded.source.into());
     details.extend(thread.details.clone());
@@ -76,7 +82,7 @@ fn meta(recorded: &Recorded, thread: &Thread) -> SeriesMeta {
         real_time,
         period: thread.interval.map(|us| Nanos::MICRO * us as i64),
         tid: thread.tid,
-        requirements: Vec::new(),
+        requirements: options.asked.requirements.iter().map(ToString::to_string).collect(),
         details,
     }
 }

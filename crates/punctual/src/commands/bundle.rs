@@ -3,6 +3,7 @@
 use crate::exit::Failure;
 use crate::output::{self, colored};
 use punctual_bundle::Bundle;
+use punctual_bundle::import::Asked;
 use punctual_core::{Nanos, SeriesRequirement};
 use punctual_report::terminal::ShowOptions;
 use punctual_session::cycles::CycleOptions;
@@ -20,13 +21,15 @@ static TEMPORARY: Mutex<Vec<TempDir>> = Mutex::new(Vec::new());
 #[derive(clap::Args, Default)]
 pub struct CycleArgs {
     /// Of a trace or recording: only the cycles of threads of this name [default: those of
-    /// real-time threads, and those that timers release]
+    /// real-time threads, and those that timers release]; of another import, only this thread
     #[arg(long, value_name = "NAME")]
     thread: Option<String>,
-    /// Of a trace or recording: count the cycles whose response time exceeds this
+    /// Count the cycles of a trace or recording whose response time exceeds this, or the samples of
+    /// another import
     #[arg(long, value_name = "DURATION")]
     deadline: Option<Nanos>,
-    /// Of a trace or recording: a requirement on its cycles, written as for `punctual attach`
+    /// A requirement on the cycles of a trace or recording, written as for `punctual attach`, or on
+    /// each thread of another import (`max < 100us`)
     #[arg(long, value_name = "REQUIREMENT")]
     require: Vec<SeriesRequirement>,
 }
@@ -35,6 +38,15 @@ impl CycleArgs {
     /// Whether anything is asked.
     pub fn any(&self) -> bool {
         self.thread.is_some() || self.deadline.is_some() || !self.require.is_empty()
+    }
+
+    /// As the import of figures takes it.
+    pub fn asked(&self) -> Asked {
+        Asked {
+            thread: self.thread.clone(),
+            deadline: self.deadline,
+            requirements: self.require.clone(),
+        }
     }
 
     /// As the search for cycles takes it.
@@ -88,7 +100,7 @@ pub fn open_with(path: &Path, args: &CycleArgs) -> Result<(Bundle, Option<Conver
     if !traces::is_trace(path) {
         return Ok((Bundle::open(path).map_err(Failure::refused)?, None));
     }
-    made(|directory| traces::import(path, directory, args.options()))
+    made(|directory| traces::import(path, directory, None, args.options()))
         .map(|(bundle, converted)| (bundle, Some(converted)))
 }
 

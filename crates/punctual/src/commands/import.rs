@@ -1,9 +1,11 @@
 //! `punctual import`: another tool's results into a bundle.
 
-use super::bundle::{CycleArgs, open};
+use super::answer;
+use super::bundle::{CycleArgs, open, show_options_of};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::import::{ImportOptions, Tool, import};
+use punctual_report::terminal;
 use punctual_session::cycles::CycleOptions;
 use punctual_session::messages::shown;
 use punctual_session::traces::{self, Converted, TraceOptions};
@@ -56,15 +58,28 @@ pub fn run(args: Args) -> Ending {
     let stem = stem.ok_or_else(|| Failure::refused("this file has no name: add --output DIR"))?;
     let directory = args.output.unwrap_or_else(|| PathBuf::from(format!("punctual-{stem}")));
     let cycles = args.cycles.options();
+    let is_dir = args.file.is_dir();
+    let is_trace = traces::is_trace(&args.file) && (is_dir || traces::recognizes(&args.file));
+    let what = if is_trace { "a trace" } else { "a directory" };
+    let refused = |option: &str, why: &str| {
+        Failure::refused(format!("{option} {why}, and {} is {what}", shown(&args.file)))
+    };
+    if args.from.is_some() && is_dir {
+        return Err(refused("--from", "names the tool that wrote a file of results"));
+    }
+    if args.nanoseconds && (is_dir || is_trace && args.from.is_none()) {
+        return Err(refused("--nanoseconds", "is about text of cyclictest"));
+    }
     let converted = match args.from {
-        None if args.file.is_dir() => Some(of_recording(&args.file, &directory, cycles)?),
-        None if traces::recognizes(&args.file) => {
-            Some(traces::import(&args.file, &directory, cycles)?)
+        None if is_trace => {
+            Some(traces::import(&args.file, &directory, args.name.clone(), cycles)?)
         }
+        None if is_dir => Some(of_recording(&args.file, &directory, args.name.clone(), cycles)?),
         _ => None,
     };
     if let Some(converted) = converted {
         output::say(&format!("{}\n", converted.described.join("\n")));
+        say_answer(&directory, &args.cycles)?;
         output::print(&format!("{}\n", shown(&directory)))?;
         return match converted.none {
             Some(why) if converted.exit == Exit::Done => {
@@ -80,17 +95,35 @@ pub fn run(args: Args) -> Ending {
         name: args.name.unwrap_or(stem),
         from: args.from,
         nanoseconds: args.nanoseconds,
+        asked: args.cycles.asked(),
     };
-    import(&mut input, &directory, &options, punctual_analyze::summarize)
+    let summary = import(&mut input, &directory, &options, punctual_analyze::summarize)
         .map_err(|why| Failure::refused(format!("{}: {why}", shown(&args.file))))?;
+    say_answer(&directory, &args.cycles)?;
     output::print(&format!("{}\n", shown(&directory)))?;
-    Ok(Exit::Done)
+    // A tool that stopped or failed was imported all the same.
+    Ok(if options.asked.requirements.is_empty() { Exit::Done } else { summary.verdict.exit() })
+}
+
+/// The answer, where something was asked.
+fn say_answer(directory: &Path, asked: &CycleArgs) -> Result<(), Failure> {
+    if asked.any() {
+        let bundle = open(directory)?;
+        let summary = answer::summarize(&bundle);
+        output::say(&terminal::answer(&summary, &show_options_of(&bundle)));
+    }
+    Ok(())
 }
 
 /// The cycles in the recording of a bundle.
-fn of_recording(path: &Path, directory: &Path, cycles: CycleOptions) -> Result<Converted, Failure> {
+fn of_recording(
+    path: &Path,
+    directory: &Path,
+    name: Option<String>,
+    cycles: CycleOptions,
+) -> Result<Converted, Failure> {
     let bundle = open(path)?;
-    let name = bundle.manifest.experiment.clone();
+    let name = name.unwrap_or_else(|| bundle.manifest.experiment.clone());
     let origin = format!("import: {}", bundle.manifest.origin);
     traces::cycles_of(&bundle, directory, TraceOptions { name, origin, cycles })
 }

@@ -10,15 +10,20 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Makes a bundle of a trace of another tool, which is recognised by content, in `directory`, which
-/// must not exist; `-` is standard input.
-pub fn import(path: &Path, directory: &Path, cycles: CycleOptions) -> Result<Converted, Failure> {
+/// must not exist; `-` is standard input. Its experiment is called `name`, or like the file.
+pub fn import(
+    path: &Path,
+    directory: &Path,
+    name: Option<String>,
+    cycles: CycleOptions,
+) -> Result<Converted, Failure> {
     let cannot = |why: TraceError| Failure::refused(format!("{}: {why}", shown(path)));
     let mut trace = match metadata(path) {
         Some(metadata) => open_ctf(&metadata).map_err(cannot)?,
         None => Trace::open(file(path)?).map_err(cannot)?,
     };
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let name = stem.filter(|stem| stem != "-").unwrap_or_else(|| "trace".to_owned());
+    let name = name.or(stem.filter(|stem| stem != "-")).unwrap_or_else(|| "trace".to_owned());
     let origin = format!("import: {}", trace.format().word());
     convert(directory, &mut trace, TraceOptions { name, origin, cycles })
 }

@@ -228,6 +228,55 @@ fn a_trace_that_breaks_off_is_one_until_there() {
     assert_eq!(count(&bundle, "servo/response"), Some(CYCLES as u64 - 1));
 }
 
+/// Text of cycles of 1 ms whose head counts its lines.
+fn counted_calls(dues: &[i64]) -> String {
+    let lines = numbered_calls("", dues);
+    let count = lines.lines().count();
+    let head = format!("# machine: x86_64\n# entries-in-buffer/entries-written: {count}/{count}\n");
+    head + &lines
+}
+
+/// What becomes of a requirement on a text, and how the bundle ends; `None` where it is refused.
+fn judged(text: &[u8], requirement: &str) -> Option<(Exit, Outcome)> {
+    let room = tempfile::tempdir().expect("a directory");
+    let (file, directory) = (room.path().join("trace.txt"), room.path().join("bundle"));
+    std::fs::write(&file, text).expect("written");
+    let requirements = vec![requirement.parse().expect("a requirement")];
+    let cycles = CycleOptions { requirements, ..CycleOptions::default() };
+    let converted = import(&file, &directory, None, cycles).ok()?;
+    let bundle = Bundle::open(&directory).expect("a bundle");
+    Some((converted.exit, bundle.manifest.ending.expect("it ended").outcome))
+}
+
+#[test]
+fn no_truncation_and_no_loss_of_a_trace_is_met() {
+    let every_ms: Vec<i64> = (1..20).map(|ms| ms * 1_000).collect();
+    let text = counted_calls(&every_ms);
+    let (met, not_met) = ("response max < 500us", "response max < 20us");
+    assert_eq!(judged(text.as_bytes(), met), Some((Exit::Done, Outcome::Completed)));
+    assert_eq!(judged(text.as_bytes(), not_met), Some((Exit::NotMet, Outcome::Completed)));
+    // A prime, so that cuts are anywhere in lines; and between lines.
+    let ends = text.match_indices('\n').map(|(at, _)| at + 1).filter(|at| *at < text.len());
+    for cut in (0..text.len()).step_by(149).chain(ends.step_by(7)) {
+        let found = judged(&text.as_bytes()[..cut], met);
+        assert!(found.is_none_or(|(exit, _)| exit == Exit::NoEvidence), "byte {cut}");
+    }
+    let cut = &text.as_bytes()[..text.len() - 3];
+    let (exit, outcome) = judged(cut, not_met).expect("read");
+    assert_eq!(exit, Exit::NotMet, "what is not met stays so");
+    assert!(matches!(outcome, Outcome::CutOff { .. }), "{outcome:?}");
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    for at in (2..=lines.len()).step_by(11) {
+        let damage = ["CPU:0 [LOST 500 EVENTS]\n", "  servo-7 [000] d..2.  100.0 sched_sw\n"];
+        for added in damage {
+            let text = [&lines[..at].concat(), added, &lines[at..].concat()].concat();
+            let of = |requirement| judged(text.as_bytes(), requirement).map(|(exit, _)| exit);
+            assert_eq!(of(met), Some(Exit::NoEvidence), "{added} before line {at}");
+            assert_eq!(of(not_met), Some(Exit::NotMet), "{added} before line {at}");
+        }
+    }
+}
+
 /// The bundle of a file of another tool.
 fn imported(file: &str) -> (tempfile::TempDir, Bundle) {
     let room = tempfile::tempdir().expect("a directory");
@@ -235,7 +284,7 @@ fn imported(file: &str) -> (tempfile::TempDir, Bundle) {
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../traces/tests/data");
     let (thread, deadline) = (Some("servo".to_owned()), Some(Nanos::from_millis(1)));
     let cycles = CycleOptions { thread, deadline, ..CycleOptions::default() };
-    import(&Path::new(data).join(file), &directory, cycles).expect("imported");
+    import(&Path::new(data).join(file), &directory, None, cycles).expect("imported");
     let bundle = Bundle::open(&directory).expect("a bundle");
     (room, bundle)
 }
@@ -286,7 +335,7 @@ fn a_trace_of_programs_alone_is_refused_by_its_name() {
     std::fs::write(room.path().join("kernel/metadata"), metadata).expect("a file");
     assert!(is_trace(room.path()));
     let directory = room.path().join("bundle");
-    let refused = import(room.path(), &directory, CycleOptions::default()).err();
+    let refused = import(room.path(), &directory, None, CycleOptions::default()).err();
     let refused = format!("{:?}", refused.expect("refused"));
     assert!(refused.contains("domain ust"), "{refused}");
 }
@@ -324,7 +373,7 @@ fn of_text(text: &str) -> (Converted, Finding) {
     let room = tempfile::tempdir().expect("a directory");
     let (file, directory) = (room.path().join("trace.txt"), room.path().join("bundle"));
     std::fs::write(&file, text).expect("written");
-    let converted = import(&file, &directory, CycleOptions::default()).expect("imported");
+    let converted = import(&file, &directory, None, CycleOptions::default()).expect("imported");
     let bundle = Bundle::open(&directory).expect("a bundle");
     let limits = bundle.findings.iter().find(|finding| finding.id == "trace-limits");
     (converted, limits.cloned().expect("what it does not have"))

@@ -97,7 +97,7 @@ impl Recording {
     pub fn end(self, thread: &str, bundle: &Path) -> Result<(), String> {
         printed(self.child.wait_with_output())?;
         let cycles = CycleOptions { thread: Some(thread.to_owned()), ..CycleOptions::default() };
-        let converted = traces::import(&self.file, bundle, cycles);
+        let converted = traces::import(&self.file, bundle, None, cycles);
         let _ = fs::remove_file(&self.file);
         converted.map_err(|why| why.render(false))?.none.map_or(Ok(()), Err)
     }

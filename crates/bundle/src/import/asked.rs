@@ -1,0 +1,77 @@
+//! Questions about the figures of an import, as they are asked of a run.
+
+use super::recorded::{Recorded, Thread};
+use crate::meta::DEADLINE;
+use punctual_core::{Finding, Metric, Nanos, Requirement, SeriesRequirement, Severity};
+
+/// What is asked of all threads of an import.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// Only the thread of this name.
+    pub thread: Option<String>,
+    /// Samples longer than this are counted.
+    pub deadline: Option<Nanos>,
+    pub requirements: Vec<SeriesRequirement>,
+}
+
+impl Asked {
+    /// Leaves the threads that are asked for, counts their samples beyond the deadline, and refuses
+    /// what such a file does not state.
+    pub(super) fn apply(&self, recorded: &mut Recorded) -> Result<(), String> {
+        if let Some(name) = &self.thread {
+            let names: Vec<String> = recorded.threads.iter().map(Thread::name).collect();
+            recorded.threads.retain(|thread| thread.name() == *name);
+            if recorded.threads.is_empty() {
+                let names = names.join(", ");
+                return Err(format!("--thread: there is no thread {name:?} in it: it has {names}"));
+            }
+        }
+        for requirement in &self.requirements {
+            if let Some(why) = unanswerable(requirement, recorded) {
+                return Err(format!("--require: {requirement} cannot be judged: {why}"));
+            }
+        }
+        self.deadline.map_or(Ok(()), |deadline| count(deadline, recorded))
+    }
+}
+
+fn count(deadline: Nanos, recorded: &mut Recorded) -> Result<(), String> {
+    recorded.details.insert(DEADLINE.to_owned(), deadline.to_string());
+    for thread in &recorded.threads {
+        let Some(longer) = thread.longer_than(deadline, recorded.unit, recorded.step) else {
+            return Err(format!(
+                "--deadline: how many samples of {} took longer than {deadline} is not in it: it \
+                 has no such histogram; --require 'max < {deadline}' can be judged",
+                thread.name()
+            ));
+        };
+        if longer > 0 {
+            let message = format!(
+                "{longer} of {} samples of {} took longer than {deadline}",
+                thread.cycles(),
+                thread.name()
+            );
+            let finding = Finding::new("deadline-missed", Severity::Warning, "imported", message);
+            recorded.findings.push(finding);
+        }
+    }
+    Ok(())
+}
+
+/// Why such a file never decides a requirement.
+fn unanswerable(asked: &SeriesRequirement, recorded: &Recorded) -> Option<String> {
+    let SeriesRequirement { kind, requirement: Requirement { metric, .. }, .. } = asked;
+    if let Some(kind) = kind {
+        let word = kind.word();
+        return Some(format!("it has no series `{word}`: leave the word out"));
+    }
+    let has_histogram = |thread: &Thread| thread.undistributed == 0;
+    let is_known = match metric {
+        Metric::Min | Metric::Mean | Metric::Max | Metric::Count => true,
+        Metric::Percentile(_) | Metric::CorrectedPercentile(_) => {
+            recorded.threads.iter().all(has_histogram)
+        }
+        _ => false,
+    };
+    (!is_known).then(|| format!("{} does not state the {metric}", recorded.source))
+}
