@@ -1,4 +1,5 @@
-//! Random bytes as text of ftrace: every event comes in the order of time.
+//! Random bytes as text of ftrace: every event comes in the order of time, and a loss behind them
+//! is never overlooked.
 use punctual_traces::{Trace, TraceFormat};
 use std::io::Cursor;
 
@@ -9,5 +10,12 @@ pub fn fuzz(bytes: &[u8]) {
         if trace.format() == TraceFormat::FtraceText {
             super::read_trace(trace);
         }
+    }
+    let lossy = [bytes, b"\nCPU:0 [LOST 7 EVENTS]\n"].concat();
+    if let Ok(mut trace) = Trace::open(lossy)
+        && trace.format() == TraceFormat::FtraceText
+    {
+        trace.by_ref().for_each(drop);
+        assert!(!trace.facts().recorded.missing.is_empty());
     }
 }

@@ -167,6 +167,15 @@ impl Member {
         self.kind().is_ok()
     }
 
+    /// The same; an error where that cannot be known.
+    pub fn is_there(&self) -> Result<bool, BundleError> {
+        match self.kind() {
+            Ok(_) => Ok(true),
+            Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(why) => Err(BundleError::io("look for", &self.path)(why)),
+        }
+    }
+
     /// Whether it is a directory, and no link to one.
     pub fn is_directory(&self) -> bool {
         self.kind().is_ok_and(|kind| kind == FileType::Directory)

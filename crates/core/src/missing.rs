@@ -19,6 +19,8 @@ pub enum Missing {
     Unreadable { count: u64 },
     /// Events that are older than those before them, and left out.
     OutOfOrder { count: u64 },
+    /// A part, or all of it, that cannot be read at all.
+    Unread { why: String },
     /// It has fewer entries than it states.
     Entries { stated: u64, found: u64 },
 }
@@ -38,6 +40,7 @@ impl fmt::Display for Missing {
             Missing::OutOfOrder { count } => {
                 write!(f, "{count} event{} out of order and left out", plural(*count))
             }
+            Missing::Unread { why } => write!(f, "it cannot be read: {why}"),
             Missing::Entries { stated, found } => {
                 write!(f, "it states {stated} entries and has {found}")
             }

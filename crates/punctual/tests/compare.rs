@@ -258,3 +258,52 @@ fn imports_are_paired_by_cpu_or_the_option_is_printed() {
     let matched = place.punctual(&["compare", "old", &good, "--match", option]);
     assert_eq!(matched.status.code(), Some(0), "{option}: {}", text(&matched));
 }
+
+const BEFORE: &str = include_str!("../../bundle/src/import/testdata/field/cyclictest-6.9.12.txt");
+const AFTER: &str = include_str!("../../bundle/src/import/testdata/field/cyclictest-6.10.14.txt");
+
+/// A status line of cyclictest.
+fn status(place: &Place, name: &str, max: u32) {
+    let line = format!("T: 0 (  1) P:99 I:1000 C: 9000 Min: 1 Act: 2 Avg: 2 Max: {max}\n");
+    place.write(&format!("{name}.txt"), line.as_bytes());
+    let import = place.punctual(&["import", &format!("{name}.txt"), "-o", name, "--name", "x"]);
+    assert_eq!(import.status.code(), Some(0), "{}", text(&import));
+}
+
+#[test]
+fn summaries_stand_side_by_side_and_several_runs_are_tested() {
+    let place = Place::with("");
+    for (name, content) in [("before", BEFORE), ("after", AFTER)] {
+        place.write(&format!("{name}.txt"), content.as_bytes());
+        let import = place.punctual(&["import", &format!("{name}.txt"), "-o", name]);
+        assert_eq!(import.status.code(), Some(0), "{}", text(&import));
+    }
+    let one = place.punctual(&["compare", "before", "after", "--json"]);
+    let comparison = json(&one);
+    let first = &comparison["series"][0];
+    assert_eq!(
+        (first["a"]["count"].as_u64(), first["b"]["count"].as_u64()),
+        (Some(785_036), Some(788_179))
+    );
+    let max = first["metrics"].as_array().unwrap().iter().find(|m| m["metric"] == "max").unwrap();
+    assert_eq!((&max["a"], &max["b"]), (&1_771_000.0.into(), &63_290_000.0.into()));
+    assert_eq!((&max["low"], &max["p"]), (&serde_json::Value::Null, &serde_json::Value::Null));
+    assert_eq!(
+        (comparison["tests"].as_u64(), first["distribution"].as_array()),
+        (Some(0), Some(&vec![]))
+    );
+    let shown = text(&place.punctual(&["compare", "before", "after"]));
+    assert!(shown.contains("the median of 8 maxima is 1,366 µs on before"), "{shown}");
+    assert!(!shown.contains("0 samples") && !shown.contains("p = 1"), "{shown}");
+
+    for k in 0..5 {
+        status(&place, &format!("old{k}"), 1_800 + 10 * k);
+        status(&place, &format!("new{k}"), 63_000 + 500 * k);
+    }
+    let words = "compare --a old0 old1 old2 old3 old4 --b new0 new1 new2 new3 new4 --json";
+    let several = json(&place.punctual(&words.split(' ').collect::<Vec<_>>()));
+    let metrics = several["series"][0]["metrics"].as_array().unwrap();
+    let max = metrics.iter().find(|m| m["metric"] == "max").unwrap();
+    assert_eq!(max["verdict"], "higher", "{max}");
+    assert!(max["p_adjusted"].as_f64().unwrap() < 0.001, "{max}");
+}

@@ -32,6 +32,7 @@ mod guests;
 mod kept_lab;
 mod lab_vm;
 mod links;
+mod options;
 mod packaging;
 mod prometheus;
 mod refusals;

@@ -118,3 +118,25 @@ fn made_as(way: Way, place: &std::path::Path) -> Bundle {
     make(way, &directory);
     Bundle::open(&directory).unwrap()
 }
+
+/// Logs have a checksum: no change of a byte goes unnoticed, and *not met* stays.
+#[test]
+fn no_mutation_of_a_log_is_met() {
+    let place = tempfile::tempdir().unwrap();
+    for (way, expected) in [(Way::Met, "undecided"), (Way::NotMet, "not-met")] {
+        let bundle = made(way, place.path());
+        let log = bundle.directory.join("phases/000/0000.log");
+        let bytes = std::fs::read(&log).unwrap();
+        for at in (0..bytes.len()).step_by(7) {
+            for bit in [0x01, 0x80] {
+                let mut other = bytes.clone();
+                other[at] ^= bit;
+                std::fs::write(&log, &other).unwrap();
+                let mut bundle = Bundle::open(&bundle.directory).unwrap();
+                bundle.check_samples();
+                let word = summarize(&bundle).verdict.word.map(|word| word.word());
+                assert_eq!(word, Some(expected), "{way:?}: byte {at}, {bit:#x}");
+            }
+        }
+    }
+}

@@ -10,6 +10,7 @@ mod windows;
 pub use wanted::Wanted;
 
 use crate::exit::Failure;
+use crate::recorded;
 use punctual_analyze::Explanations;
 use punctual_analyze::answer::{Deciding, deciding, is_same_thread, stand_ins};
 use punctual_bundle::Bundle;
@@ -37,6 +38,9 @@ pub fn open(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
     // A recording beside no measurement has no samples: its pairs, scopes and calls are what may
     // have taken long.
     let has_samples = bundle.windows.is_some() || bundle.series().next().is_some();
+    if bundle.windows.is_none() || !wanted.pairs.is_empty() {
+        recorded::readable(bundle)?;
+    }
     let mut explanations = match wanted.pairs.is_empty() {
         true if has_samples => windows::explain(bundle, wanted)
             .or_else(|| recording::explain(bundle, wanted))

@@ -45,7 +45,16 @@ pub fn required(bundle: &Bundle) -> Result<Opened<'_>, Failure> {
         let path = bundle.directory.display();
         Failure::refused(format!("{path} holds no recording of events; `punctual trace` makes one"))
     };
+    readable(bundle)?;
     open(bundle).ok_or_else(none)
+}
+
+/// That the recording of a bundle can be read, where it has one: what cannot be read is not absent.
+pub fn readable(bundle: &Bundle) -> Result<(), Failure> {
+    let why = bundle.recording.as_ref().and_then(|recording| recording.unreadable.as_ref());
+    let path = bundle.directory.display();
+    let failed = |why| Failure::failed(format!("the recording of {path} cannot be read: {why}"));
+    why.map_or(Ok(()), |why| Err(failed(why)))
 }
 
 impl<'b> Opened<'b> {

@@ -178,7 +178,9 @@ impl Trace {
                 Missing::End { .. } => ("trace-cut-off", Severity::Bad),
                 // The recording says it.
                 Missing::Lost { .. } => continue,
-                Missing::Unreadable { .. } => ("trace-unreadable", Severity::Warning),
+                Missing::Unreadable { .. } | Missing::Unread { .. } => {
+                    ("trace-unreadable", Severity::Warning)
+                }
                 Missing::OutOfOrder { .. } => ("trace-order", Severity::Warning),
                 Missing::Entries { .. } => ("trace-entries", Severity::Warning),
             };

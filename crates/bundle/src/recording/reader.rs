@@ -24,6 +24,8 @@ pub struct Recording {
     pub damage: Vec<String>,
     /// The length of all segments.
     pub bytes: u64,
+    /// Why nothing can be said of it: its document, or all its events, cannot be read.
+    pub unreadable: Option<String>,
 }
 
 /// The blocks of one source, as they were appended.
@@ -88,10 +90,12 @@ impl Recording {
     /// listed.
     pub fn open(bundle: &Path) -> Option<Recording> {
         let directory = Member::root(bundle).join(DIRECTORY);
-        if !directory.exists() {
-            return None;
-        }
         let mut damage = Vec::new();
+        let mut unreadable = match directory.is_there() {
+            Ok(false) => return None,
+            Ok(true) => None,
+            Err(why) => Some(why.to_string()),
+        };
         let document = match directory.join("recording.json").read_json() {
             Ok(document) => document,
             Err(error) => {
@@ -101,15 +105,22 @@ impl Recording {
                     "its events have no names"
                 };
                 damage.push(format!("{error}: {lack}"));
+                unreadable.get_or_insert_with(|| error.to_string());
                 unknown()
             }
         };
         let segments = directory.readable_entries(SEGMENT, &mut damage);
-        let mut recording = Recording { document, sources: BTreeMap::new(), damage, bytes: 0 };
+        let sources = BTreeMap::new();
+        let mut recording = Recording { document, sources, damage, bytes: 0, unreadable };
+        let mut failed = None;
         for segment in segments {
             if let Err(error) = recording.index(segment) {
                 recording.damage.push(error.to_string());
+                failed = failed.or(Some(error.to_string()));
             }
+        }
+        if recording.sources.is_empty() {
+            recording.unreadable = recording.unreadable.or(failed);
         }
         recording.count_missing();
         Some(recording)
@@ -226,7 +237,8 @@ impl Recording {
         }
         self.repair_times(&mut recorded);
         recorded.findings.extend(self.findings());
-        if !self.document.complete {
+        recorded.missing.extend(self.unreadable.clone().map(|why| Missing::Unread { why }));
+        if !self.document.complete && self.unreadable.is_none() {
             recorded.missing.push(Missing::End { why: "its recorder did not finish".to_owned() });
         }
         recorded

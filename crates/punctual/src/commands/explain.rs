@@ -64,7 +64,7 @@ pub struct Args {
     min_latency: Option<Nanos>,
     /// Replay a run in virtual time, trace every instruction, and explain the worst samples by
     /// function (x86-64; docs/exact.md)
-    #[arg(long, conflicts_with_all = ["series", "pair", "min_latency"])]
+    #[arg(long, conflicts_with_all = ["series", "pair", "min_latency", "thread", "deadline", "require"])]
     exact: bool,
     /// Compare the exact explanation with another: of a bundle, of an exact.json, or of the same
     /// experiment on this kernel, which is run for it (the settings of `--target vm:`; its bundle

@@ -117,6 +117,7 @@ pub fn run(args: Args) -> Ending {
 
 /// A recording may be larger than memory: it is written as it is read.
 fn write_recording(bundle: &Bundle, format: Format, output: Option<&Path>) -> Result<(), Failure> {
+    punctual_session::recorded::readable(bundle)?;
     let Some(opened) = punctual_session::recorded::open(bundle) else {
         return export::export(bundle, format, &mut io::sink()).map_err(Failure::failed);
     };

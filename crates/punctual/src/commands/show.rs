@@ -39,6 +39,7 @@ pub fn run(args: Args) -> Ending {
     if args.lines {
         return lines(&args.bundles);
     }
+    let mut unreadable = None;
     for path in &args.bundles {
         if let Some(document) = documents::at(path)? {
             document.print(args.json)?;
@@ -58,8 +59,9 @@ pub fn run(args: Args) -> Ending {
             output::print(&recording(&bundle))?;
             output::print(&super::explain::brief(&bundle))?;
         }
+        unreadable = unreadable.or(recorded::readable(&bundle).err());
     }
-    Ok(Exit::Done)
+    unreadable.map_or(Ok(Exit::Done), Err)
 }
 
 fn published(paths: &[PathBuf]) -> Ending {

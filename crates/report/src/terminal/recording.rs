@@ -7,6 +7,7 @@ use crate::format;
 use crate::tables;
 use punctual_analyze::EventCounts;
 use punctual_bundle::intervals::OccupancyDocument;
+use punctual_core::Missing;
 use punctual_core::event::{Group, Recorded, Source};
 
 /// Sources with losses that are named; the rest is counted.
@@ -77,7 +78,13 @@ fn losses(out: &mut Page, recorded: &Recorded) {
         let text = format!("{} torn: their writer died", format::counted(torn, "record"));
         out.paragraph("  ", "  ", Tone::Plain, &text);
     }
-    if lossy.is_empty() {
+    let others = recorded.missing.iter().filter(|one| !matches!(one, Missing::Lost { .. }));
+    let mut is_whole = lossy.is_empty();
+    for missing in others {
+        is_whole = false;
+        out.paragraph("  ", "  ", Tone::Bad, &format::plain(&missing.to_string()));
+    }
+    if is_whole {
         out.paragraph("  ", "  ", Tone::Good, "no event was lost");
         return;
     }

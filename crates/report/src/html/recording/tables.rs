@@ -7,6 +7,7 @@ pub use intervals::{violated, worst};
 use crate::format::{count, duration, span};
 use crate::html::text::name;
 use punctual_analyze::EventCounts;
+use punctual_core::Missing;
 use punctual_core::event::Recorded;
 
 /// What was recorded, in a few lines.
@@ -35,9 +36,16 @@ pub fn about(recorded: &Recorded, counts: &EventCounts) -> Vec<(&'static str, St
     }
     let torn = recorded.sources.iter().fold(0u64, |sum, source| sum.saturating_add(source.torn));
     let torn = if torn > 0 { format!("; {} torn records", count(torn)) } else { String::new() };
+    let others: Vec<String> = recorded
+        .missing
+        .iter()
+        .filter(|one| !matches!(one, Missing::Lost { .. }))
+        .map(ToString::to_string)
+        .collect();
     let lost = match recorded.lost() {
-        0 => "no event was lost".to_owned(),
-        lost => format!("{} events lost", count(lost)),
+        0 if others.is_empty() => "no event was lost".to_owned(),
+        0 => others.join("; "),
+        lost => [vec![format!("{} events lost", count(lost))], others].concat().join("; "),
     };
     lines.push(("Losses", lost + &torn));
     lines
