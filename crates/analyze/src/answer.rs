@@ -5,7 +5,7 @@
 //! samples: from their explanations where there are any, else from the accounting of every sample,
 //! else from the entries into the kernel.
 
-use crate::explain::{Cause, Culprit, rank};
+use crate::explain::{Cause, Culprit, Part, Ranking, rank};
 use crate::incidents::{LateCycle, incidents};
 use crate::{Explained, Explanations};
 use punctual_bundle::Reason;
@@ -15,8 +15,10 @@ use punctual_bundle::summary::{
 };
 use punctual_core::cycle::CycleKind;
 use punctual_core::entry::EntryKind;
+use punctual_core::event::Futex;
 use punctual_core::{
-    CauseKind, Cell, Comparison, MainPart, Metric, Names, Nanos, Requirement, Table,
+    CauseKind, Cell, Comparison, Event, EventKind, MainPart, Metric, Names, Nanos, Requirement,
+    Table,
 };
 use std::collections::BTreeMap;
 
@@ -149,7 +151,7 @@ pub struct Delayed {
     pub causes: Vec<Blame>,
 }
 
-/// A cause with who it was.
+/// A cause with who it was, and what else is known of it: what remedies depend on.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Blame {
     pub what: Blamed,
@@ -159,6 +161,31 @@ pub struct Blame {
     pub share: f64,
     /// Whether a task of lower priority than the delayed thread is known to hold the lock.
     pub is_held_below: bool,
+    /// Whether the lock inherits priorities, as far as the calls that waited for it show.
+    pub inherits: Option<bool>,
+    /// The priority of that task, as the kernel's `prio`.
+    pub prio: Option<i16>,
+    /// Its longest time in one sample, where events show it.
+    pub longest: Option<Nanos>,
+    /// The rank of the delayed thread for the scheduler: 0 without a real-time policy, the highest
+    /// number for SCHED_DEADLINE.
+    pub rank: Option<u32>,
+}
+
+impl Blame {
+    /// One of which no more is known.
+    pub fn new(what: Blamed, who: Option<String>, share: f64) -> Blame {
+        Blame {
+            what,
+            who,
+            share,
+            is_held_below: false,
+            inherits: None,
+            prio: None,
+            longest: None,
+            rank: None,
+        }
+    }
 }
 
 /// What took the time.
@@ -260,13 +287,8 @@ fn of_explanations(
     let firsts = groups.iter().filter_map(|group| Some(&late.get(*group.first()?)?.explanation));
     let ranking = rank(firsts, &all.names, Nanos::ZERO);
     let own = rank_of_scheduling(&series.scheduling);
-    let causes = ranking.culprits.iter().filter(|culprit| culprit.share >= WORTH);
-    let causes = causes.map(|culprit| Blame {
-        what: Blamed::Cause(culprit.cause),
-        who: culprit.who.clone(),
-        share: culprit.share,
-        is_held_below: is_held_below(culprit, own, &all.names),
-    });
+    let causes = blames(&ranking, late, own, &all.names).into_iter();
+    let causes = causes.filter(|blame| blame.share >= WORTH);
     let from = late.iter().map(|one| one.explanation.latency()).min()?;
     Some(Delayed {
         series: None,
@@ -304,6 +326,53 @@ pub fn first_of_each(all: &[Explained]) -> Vec<&Explained> {
     firsts
 }
 
+/// The culprits of a ranking of these samples, in its order. `own`: the rank of their thread; where
+/// it is not given, that of the only thread that they are of.
+pub fn blames(
+    ranking: &Ranking,
+    samples: &[&Explained],
+    own: Option<u32>,
+    names: &Names,
+) -> Vec<Blame> {
+    let mut ranks: Vec<Option<u32>> =
+        samples.iter().map(|one| rank_of_thread(one, names)).collect();
+    ranks.dedup();
+    let own = own.or(if let [only] = ranks[..] { only } else { None });
+    let blame = |culprit: &Culprit| Blame {
+        is_held_below: is_held_below(culprit, own, names),
+        inherits: inherits(culprit, samples, names),
+        prio: culprit.prio,
+        longest: Some(culprit.longest),
+        rank: own,
+        ..Blame::new(Blamed::Cause(culprit.cause), culprit.who.clone(), culprit.share)
+    };
+    ranking.culprits.iter().map(blame).collect()
+}
+
+fn rank_of_thread(sample: &Explained, names: &Names) -> Option<u32> {
+    let task = names.tasks.get(&sample.explanation.interval.tid)?;
+    rank_of_scheduling(task.scheduling.as_deref()?)
+}
+
+/// Whether the lock inherits priorities: by the futex calls among what proves the waits for it.
+fn inherits(culprit: &Culprit, samples: &[&Explained], names: &Names) -> Option<bool> {
+    if !matches!(culprit.cause, Cause::Lock { kernel: false, .. } | Cause::Inversion { .. }) {
+        return None;
+    }
+    let (id, who) = (culprit.cause.id(), &culprit.who);
+    let is_its = |part: &&Part| part.cause.id() == id && part.cause.culprit(names) == *who;
+    let inheriting = |event: &Event| match event.what {
+        EventKind::FutexEnter { op: Futex::LockPi, .. } => Some(true),
+        EventKind::FutexEnter { op: Futex::Wait, .. } => Some(false),
+        _ => None,
+    };
+    let calls = samples.iter().flat_map(|one| {
+        let parts = one.explanation.parts.iter().filter(is_its);
+        parts.flat_map(|part| &part.evidence).filter_map(|place| one.events.get(*place))
+    });
+    calls.filter_map(inheriting).reduce(|all, one| all && one)
+}
+
 /// Whether the holder of the lock is of lower priority than a thread of rank `own`.
 fn is_held_below(culprit: &Culprit, own: Option<u32>, names: &Names) -> bool {
     let holder = match culprit.cause {
@@ -322,7 +391,9 @@ fn rank_of_scheduling(words: &str) -> Option<u32> {
     match policy {
         "SCHED_DEADLINE" => Some(u32::MAX),
         "SCHED_FIFO" | "SCHED_RR" => rest.trim().parse().ok(),
-        "SCHED_OTHER" | "SCHED_BATCH" | "SCHED_IDLE" => Some(0),
+        "SCHED_OTHER" | "SCHED_BATCH" | "SCHED_IDLE" | "time-sharing" => Some(0),
+        // Of a trace, which has priorities alone.
+        "real-time" => rest.trim().strip_prefix("priority ")?.parse().ok(),
         _ => None,
     }
 }
@@ -368,10 +439,12 @@ fn of_account(deciding: &Deciding<'_>) -> Option<Delayed> {
         .into_iter()
         .filter(|(_, time)| *time > WORTH * total)
         .map(|(part, time)| Blame {
-            what: Blamed::Kind(part.cause()),
-            who: notes.and_then(|notes| named(notes, part)),
-            share: time / total,
-            is_held_below: false,
+            rank: rank_of_scheduling(&deciding.series.scheduling),
+            ..Blame::new(
+                Blamed::Kind(part.cause()),
+                notes.and_then(|notes| named(notes, part)),
+                time / total,
+            )
         })
         .collect();
     causes.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -443,7 +516,7 @@ fn of_entries(deciding: &Deciding<'_>) -> Option<Delayed> {
         let of = |place: Option<usize>| place.and_then(|place| text(row, place));
         let (kind, words) = (of(kind).unwrap_or_default(), of(Some(what))?);
         let what = Blamed::Entry { kind: kind.to_owned(), words: words.to_owned() };
-        Some(Blame { what, who: of(who).map(str::to_owned), share, is_held_below: false })
+        Some(Blame::new(what, of(who).map(str::to_owned), share))
     };
     let causes: Vec<Blame> = rows.iter().filter_map(blame).collect();
     let from = Nanos(series.min.unwrap_or_default());

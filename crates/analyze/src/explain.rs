@@ -28,6 +28,7 @@ mod wakeups;
 
 pub use cause::{Budget, Cause, GROUPS, Mode, device_name};
 pub use culprits::{Culprit, Ranking, rank};
+pub use steal::is_long_exit;
 pub use wakeups::{Packet, Received, Socket, Wait, WakeUp, Waker};
 
 use crate::gaps::Gaps;

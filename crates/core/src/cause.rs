@@ -38,7 +38,8 @@ macro_rules! causes {
             pub fn meaning(self) -> &'static str {
                 match self { $(CauseKind::$name => $meaning,)* }
             }
-            /// What to do about it, in one or two sentences.
+            /// What to do about it where no more is known, in one or two sentences: the table of
+            /// remedies (docs/reference/remedies.md) has what fits more evidence.
             pub fn advice(self) -> &'static str {
                 match self { $(CauseKind::$name => $advice,)* }
             }
@@ -67,7 +68,7 @@ causes! {
             slow. rtla calls it the IRQ handler delay, and counts the exit from idle into it.",
         advice: "Keep this task away from the CPU: isolate the CPU, or set the affinity of the \
             task to other CPUs. Long sections with interrupts disabled are in drivers and \
-            consoles; a real-time kernel has fewer of them.",
+            consoles.",
         rules: ["isolated-cpus", "preemption-model", "user-tasks", "console-messages",
             "serial-console"],
         source: "Documentation/tools/rtla/common_timerlat_aa.rst",
@@ -280,7 +281,7 @@ causes! {
         id: "waiting",
         words: "waiting",
         meaning: "The thread waited; what it waited for was not recorded.",
-        advice: "Check what the waking thread did meanwhile, or record more groups of events.",
+        advice: "Check what ends this wait: a peer, a device, or a timer of the program itself.",
         rules: [],
         source: "include/trace/events/sched.h (prev_state of sched_switch)",
         former: ["sleeping", "blocked"],
@@ -292,8 +293,7 @@ causes! {
         meaning: "What the thread waited for did not come in time: its wait ended by the timeout \
             that the thread asked for.",
         advice: "Find why the awaited event did not come: a lost frame, a peer that is slow or \
-            gone; a shorter timeout bounds the delay. A wait that is meant as a pause, as of an \
-            idle worker, is no delay.",
+            gone. A wait that is meant as a pause, as of an idle worker, is no delay.",
         rules: [],
         source: "poll(2), SO_RCVTIMEO in socket(7)",
         former: [],
@@ -393,8 +393,8 @@ causes! {
         id: "unknown",
         words: "not attributed",
         meaning: "Not attributed: no recorded event proves a cause.",
-        advice: "Use larger buffers ([explain] buffer), which lose fewer events, or a kernel with \
-            BTF, which records more.",
+        advice: "Record the events that are missing: the warnings report which were lost, or not \
+            recorded.",
         rules: ["kernel-recorder"],
         source: "docs/reference/explain.md",
         former: [],

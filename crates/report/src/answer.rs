@@ -2,7 +2,7 @@
 //! page, JSON and log show the same one.
 
 use crate::format::{count, counted, micros, percent, plain};
-use crate::sentence::advice::{self, Rules};
+use crate::remedies::{self, Rules};
 use crate::sentence::{self, listed};
 use crate::tables::figures::is_max_not_ended;
 use crate::verdict::of_reason;
@@ -18,8 +18,6 @@ use punctual_core::{CauseKind, Comparison, Fact, Finding, Metric, Names, Nanos, 
 /// Causes that are named in a sentence.
 const CAUSES: usize = 4;
 const TO_DO: usize = 3;
-/// A cause of smaller share gets no advice.
-const WORTH_ADVICE: f64 = 0.05;
 /// Names are cut at this many columns.
 const NAME: usize = 40;
 
@@ -38,9 +36,15 @@ pub fn of(summary: &Summary, evidence: &Evidence, rules: &Rules) -> Answer {
     let deciding = deciding(summary);
     let delayed = deciding.as_ref().and_then(|of| delays(of, explained));
     let none = Names::default();
-    let names = explained.map_or(&none, |all| &all.names);
-    let mut to_do = remedies(summary);
-    to_do.extend(delayed.iter().flat_map(|delayed| advices(delayed, names, rules)));
+    let findings: &[&Finding] = &findings_about(summary, deciding.as_ref());
+    let known = match explained {
+        Some(all) => remedies::Evidence { findings, ..remedies::Evidence::of(all, rules) },
+        None => {
+            remedies::Evidence { names: &none, recorded: None, is_partial: false, rules, findings }
+        }
+    };
+    let mut to_do = for_evidence(summary);
+    to_do.extend(delayed.iter().flat_map(|delayed| advices(delayed, &known)));
     if to_do.is_empty() {
         let is_explained = delayed.is_some() || evidence.replayed.is_some();
         to_do.extend(how_to_explain(summary, deciding.as_ref()).filter(|_| !is_explained));
@@ -182,32 +186,30 @@ fn delay(blame: &Blame) -> Delay {
 }
 
 /// What to do about the causes, those of the largest share first.
-fn advices(delayed: &Delayed, names: &Names, rules: &Rules) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for blame in delayed.causes.iter().filter(|blame| blame.share >= WORTH_ADVICE) {
-        let advice = match &blame.what {
-            Blamed::Cause(cause) => advice::of(*cause, names),
-            Blamed::Kind(kind) => advice::of_kind(*kind),
-            Blamed::Entry { .. } => continue,
-        };
-        let mut text = match blame.is_held_below {
-            true => advice::of_inherited(blame.who.as_deref()),
-            false => advice.text.clone(),
-        };
-        let fix = rules.matching(&advice).into_iter().find_map(|rule| Some((rule.id, rule.fix?)));
-        if let Some((id, fix)) = fix {
-            text = format!("{text} Check {id}: {fix}");
+fn advices(delayed: &Delayed, evidence: &remedies::Evidence<'_>) -> Vec<String> {
+    let text = |advice: remedies::Advice| {
+        let fix = advice.rules.into_iter().find_map(|rule| Some((rule.id, rule.fix?)));
+        match fix {
+            Some((id, fix)) => format!("{} Check {id}: {}", advice.text, plain(&fix)),
+            None => advice.text,
         }
-        let text = plain(&text);
-        if !all.contains(&text) {
-            all.push(text);
-        }
-    }
-    all
+    };
+    remedies::of(&delayed.causes, evidence).into_iter().map(text).collect()
+}
+
+/// The findings about the thread of the series that decided.
+fn findings_about<'s>(summary: &'s Summary, deciding: Option<&Deciding<'_>>) -> Vec<&'s Finding> {
+    let Some(of) = deciding else { return Vec::new() };
+    let subjects =
+        [&of.series.measure, &of.series.name].map(|of_thread| match of_thread.as_str() {
+            "" => String::new(),
+            name => format!("{}/{name}", of.phase.name),
+        });
+    summary.findings.iter().filter(|found| subjects.contains(&found.subject)).collect()
 }
 
 /// Of a run that is no evidence: how to get one.
-fn remedies(summary: &Summary) -> Vec<String> {
+fn for_evidence(summary: &Summary) -> Vec<String> {
     if !matches!(summary.verdict.word, Some(VerdictWord::Undecided | VerdictWord::Invalid)) {
         return Vec::new();
     }
@@ -236,7 +238,7 @@ fn how_to_explain(summary: &Summary, deciding: Option<&Deciding<'_>>) -> Option<
     let is_virtual = Timebase::of(summary.target.as_ref()) == Timebase::Virtual;
     (is_open && deciding.filter(is_ours).is_some()).then(|| match is_virtual {
         true => {
-            "punctual explain BUNDLE --exact replays the run, and shows what delayed its worst \
+            "`punctual explain BUNDLE --exact` replays the run, and shows what delayed its worst \
                  samples by instruction."
                 .to_owned()
         }

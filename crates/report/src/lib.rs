@@ -10,6 +10,7 @@ pub mod naming;
 mod notes;
 pub mod openmetrics;
 mod published;
+pub mod remedies;
 pub mod sentence;
 mod tables;
 pub mod terminal;

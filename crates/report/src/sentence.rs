@@ -1,6 +1,5 @@
 //! What follows from figures, in plain sentences: the same in terminal, page and pipeline.
 
-pub mod advice;
 mod comparison;
 mod comparison_answer;
 pub mod exact;

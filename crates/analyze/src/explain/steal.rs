@@ -41,16 +41,19 @@ pub fn judge(context: &TraceContext, all: Vec<Part>) -> (Vec<Part>, Vec<Warning>
     (judged.into_iter().map(parts::tidy).collect(), warnings)
 }
 
+/// Whether an exit from idle took far longer than its state declares. The deepest states take some
+/// hundred microseconds; where nothing is declared none takes this long.
+pub fn is_long_exit(time: Nanos, declared: Option<Nanos>) -> bool {
+    let declared = declared.map_or(0, |declared| declared.ns());
+    time >= SHORTEST.max(Nanos(declared.saturating_mul(TIMES)))
+}
+
 /// Why a part is not what it seems to be.
 fn suspicion(context: &TraceContext, part: &Part) -> Option<Warning> {
     match part.cause {
         Cause::IdleExit { state } => {
             let declared = state.and_then(|state| context.coverage.idle_latencies.get(&state));
-            // The deepest states take some hundred microseconds; where nothing is declared none
-            // takes this long.
-            let longest = SHORTEST
-                .max(Nanos(declared.map_or(0, |declared| declared.ns()).saturating_mul(TIMES)));
-            (part.span() >= longest).then_some(Warning::LongIdleExit)
+            is_long_exit(part.span(), declared.copied()).then_some(Warning::LongIdleExit)
         }
         // Elsewhere in the kernel interrupts may have been off.
         Cause::OwnExecution { mode: Mode::User | Mode::Unknown }

@@ -3,7 +3,7 @@
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;
 use punctual_report::answer::{self, Evidence};
-use punctual_report::sentence::advice::Rules;
+use punctual_report::remedies::Rules;
 use punctual_session::{explained, replayed};
 
 /// The summary of a bundle, with its answer.

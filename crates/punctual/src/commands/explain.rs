@@ -9,7 +9,7 @@ use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
 use punctual_bundle::{Bundle, RanUnder};
 use punctual_core::Nanos;
 use punctual_report::export::{self, ExportError};
-use punctual_report::sentence::advice::Rules;
+use punctual_report::remedies::Rules;
 use punctual_report::terminal;
 use punctual_session::exact::{self, HowMuch};
 use punctual_session::exact_difference;

@@ -68,29 +68,6 @@ fn causes_are_shares_with_names_and_what_is_left_is_summed() {
 }
 
 #[test]
-fn the_advice_for_a_lock_held_below_begins_with_priority_inheritance() {
-    let blame = |is_held_below| Blame {
-        what: Blamed::Kind(CauseKind::Lock),
-        who: Some("panel".to_owned()),
-        share: 1.0,
-        is_held_below,
-    };
-    let of = |blame: Blame| {
-        let delayed = Delayed {
-            series: None,
-            samples: 1,
-            incidents: None,
-            from: Nanos::ZERO,
-            causes: vec![blame],
-        };
-        advices(&delayed, &Names::default(), &Rules::default()).remove(0)
-    };
-    assert!(of(blame(true)).starts_with("Use a mutex with priority inheritance"));
-    assert!(of(blame(true)).contains("panel then runs"));
-    assert!(!of(blame(false)).starts_with("Use a mutex"));
-}
-
-#[test]
 fn names_from_outside_are_harmless() {
     let delays = Delays {
         series: None,

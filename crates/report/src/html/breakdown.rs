@@ -6,10 +6,10 @@ use super::recording::InWindows;
 use super::table::{Cell, Column, Table};
 use super::text::name;
 use crate::format::{count, counted, micros, percent, span};
-use crate::sentence::advice::{self, Rules};
+use crate::remedies::{self, Evidence, Rules};
 use crate::sentence::explain::{blamed, paragraph, reasons, share, title, who};
 use crate::tables;
-use punctual_analyze::answer::first_of_each;
+use punctual_analyze::answer::{blames, first_of_each};
 use punctual_analyze::explain::{Cause, Explanation, Kind as Begins, Ranking, rank};
 use punctual_analyze::gaps::Gaps;
 use punctual_analyze::threads::{Coverage, Interrupt, Tracker, Windows};
@@ -26,8 +26,6 @@ const OPEN: usize = 2;
 const BAND: usize = 300;
 /// Rows of the table of one sample's reasons.
 const REASONS: usize = 12;
-/// A culprit with less than this share of the time gets no advice.
-const WORTH_ADVICE: f64 = 0.05;
 /// Items of the finest picture.
 const MAX_ITEMS: usize = 3_000;
 
@@ -91,7 +89,7 @@ impl Breakdown {
         let coverage = Coverage::of(&all.recorded, names);
         Some(Breakdown {
             culprits: culprits(&ranking),
-            advice: advices(&ranking, names, &Rules::of(check)),
+            advice: advices(all, &ranking, &Rules::of(check)),
             samples: shown
                 .iter()
                 .enumerate()
@@ -371,28 +369,22 @@ fn culprits(ranking: &Ranking) -> Table {
     table
 }
 
-fn advices(ranking: &Ranking, names: &Names, rules: &Rules) -> Vec<Advice> {
-    let mut all: Vec<Advice> = Vec::new();
-    for culprit in ranking.culprits.iter().filter(|culprit| culprit.share >= WORTH_ADVICE) {
-        let advice = advice::of(culprit.cause, names);
-        if all.iter().any(|other| other.text == advice.text) {
-            continue;
-        }
+fn advices(all: &Explanations, ranking: &Ranking, rules: &Rules) -> Vec<Advice> {
+    let causes = blames(ranking, &first_of_each(&all.samples), None, &all.names);
+    let one = |advice: remedies::Advice| {
+        let culprit = &ranking.culprits[advice.place];
         let who = blamed(culprit);
         let about =
             format!("{}{}{who}", title(culprit.cause), if who.is_empty() { "" } else { ": " });
-        let rule = |rule: advice::Matching| {
+        let rule = |rule: remedies::Matching| {
             (
                 rule.id.to_owned(),
                 rule.message.map(|sentences| name(&sentences)).unwrap_or_default(),
                 rule.fix.map(|fix| name(&fix)),
             )
         };
-        all.push(Advice {
-            about: name(&about),
-            rules: rules.matching(&advice).into_iter().map(rule).collect(),
-            text: advice.text,
-        });
-    }
-    all
+        let rules = advice.rules.into_iter().map(rule).collect();
+        Advice { about: name(&about), text: advice.text, rules }
+    };
+    remedies::of(&causes, &Evidence::of(all, rules)).into_iter().map(one).collect()
 }

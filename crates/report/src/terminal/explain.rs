@@ -5,18 +5,16 @@ use super::ShowOptions;
 use super::paint::{Page, Tone};
 use super::table;
 use crate::format::{clipped, count, counted, percent, plain};
-use crate::sentence::advice::{self, Matching, Rules};
+use crate::remedies::{self, Evidence, Matching, Rules};
 use crate::sentence::explain::{Reason, blamed, paragraph, reasons, share, title, wake_ups, who};
 use crate::tables::{Cell, Column, Table, culprits};
-use punctual_analyze::answer::{first_of_each, incidents_of};
-use punctual_analyze::explain::{Culprit, Explanation, Ranking, rank};
+use punctual_analyze::answer::{blames, first_of_each, incidents_of};
+use punctual_analyze::explain::{Explanation, Ranking, rank};
 use punctual_analyze::{Explained, Explanations};
 use punctual_core::{Names, Nanos};
 
 /// Parts of one sample in the legend of its bar, the longest ones.
 const LEGEND: usize = 8;
-/// A culprit with less than this share of the time gets no advice.
-const WORTH_ADVICE: f64 = 0.05;
 /// Names are cut at this many columns.
 const NAME: usize = 60;
 
@@ -51,7 +49,7 @@ pub fn explanations(
     let firsts = first_of_each(&all.samples);
     let ranking = rank(firsts.iter().map(|one| &one.explanation), &all.names, Nanos::ZERO);
     write_culprits(&mut out, &ranking);
-    advice(&mut out, &ranking, &all.names, rules);
+    advice(&mut out, all, &ranking, rules);
     if !all.findings.is_empty() {
         super::findings::write(&mut out, &all.findings);
     }
@@ -213,28 +211,23 @@ fn write_culprits(out: &mut Page, ranking: &Ranking) {
     table::section(out, &table);
 }
 
-fn advice(out: &mut Page, ranking: &Ranking, names: &Names, rules: &Rules) {
-    let worth: Vec<&Culprit> =
-        ranking.culprits.iter().filter(|culprit| culprit.share >= WORTH_ADVICE).collect();
-    if worth.is_empty() {
+fn advice(out: &mut Page, all: &Explanations, ranking: &Ranking, rules: &Rules) {
+    let firsts = first_of_each(&all.samples);
+    let causes = blames(ranking, &firsts, None, &all.names);
+    let given = remedies::of(&causes, &Evidence::of(all, rules));
+    if given.is_empty() {
         return;
     }
     out.heading("What to do");
-    let mut sentences: Vec<String> = Vec::new();
     let dot = out.either("  · ", "  - ");
-    for culprit in worth {
-        let advice = advice::of(culprit.cause, names);
-        // One advice for all culprits of a kind.
-        if sentences.contains(&advice.text) {
-            continue;
-        }
+    for advice in given {
+        let culprit = &ranking.culprits[advice.place];
         let who = clipped(&blamed(culprit), NAME / 2, out.options.ascii);
         let who = if who.is_empty() { String::new() } else { format!(" ({who})") };
         let text =
             format!("{}{who}, {}: {}", title(culprit.cause), percent(culprit.share), advice.text);
         out.paragraph(dot, "    ", Tone::Plain, &text);
-        rules.matching(&advice).iter().for_each(|rule| matching(out, rule));
-        sentences.push(advice.text);
+        advice.rules.iter().for_each(|rule| matching(out, rule));
     }
 }
 

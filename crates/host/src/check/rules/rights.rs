@@ -50,8 +50,8 @@ const MEMORY: u64 = 64 << 20;
 /// 50 µs, the default of init (kernel/sched/core.c, INIT_TASK).
 const DEFAULT_SLACK: i64 = 50_000;
 
-/// Raises a limit at login: `item` and `value` of limits.conf(5), `unit` of systemd.exec(5). Where a
-/// line grants it already, whoever it names only has to log in anew.
+/// Raises a limit at login: `item` and `value` of limits.conf(5), `unit` of systemd.exec(5). Where
+/// a line grants it already, a user whom it names only has to log in anew.
 fn limits_conf(ctx: &Context, item: &str, value: &str, unit: &str) -> Fix {
     Fix::by_hand(match granted(ctx, item, value) {
         Some((path, line)) => format!(

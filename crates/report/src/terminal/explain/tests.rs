@@ -196,8 +196,8 @@ fn an_inversion_in_120_columns() {
       wake-up in progress                               < 0.1 %   1.00        1           0     1.00
 
     What to do
-      · priority inversion (low), 75.2 %: Use a mutex with priority inheritance (PTHREAD_PRIO_INHERIT): its holder then runs
-        with the priority of the waiting thread.
+      · priority inversion (low), 75.2 %: Use a mutex with priority inheritance (PTHREAD_PRIO_INHERIT): low then runs with
+        the priority of the waiting thread. Hold the lock for a shorter time.
       · running task not preempted (stress-ng-fork), 21.3 %: A PREEMPT_RT kernel is preemptible nearly everywhere; on other
         kernels, keep this task off the CPU.
         check preemption-model: the model is voluntary; boot a PREEMPT_RT kernel

@@ -1,0 +1,195 @@
+//! Remedies for a delay: of those for its cause the first one that the evidence bears
+//! ([`REMEDIES`]), else [`CauseKind::advice`]. Terminal, page and JSON have it from here.
+//!
+//! docs/reference/remedies.md is generated from the table; each row has a case in which it must
+//! appear, and one in which it must not (`remedies/tests.rs`).
+
+mod rules;
+mod table;
+
+pub use rules::{Matching, Rules};
+pub use table::{REMEDIES, Remedy};
+
+use crate::format::plain;
+use punctual_analyze::Explanations;
+use punctual_analyze::answer::{Blame, Blamed};
+use punctual_analyze::explain::{Budget, Cause, GROUPS, is_long_exit};
+use punctual_analyze::threads::Interrupt;
+use punctual_core::event::Recorded;
+use punctual_core::{CauseKind, Finding, Names};
+
+/// A cause of smaller share gets no remedy.
+const WORTH: f64 = 0.05;
+/// The recorders of punctual itself ([`Recorded::recorder`]); others are those of other tools.
+const OWN: [&str; 2] = ["BPF (", "tracefs"];
+const WITH_TYPES: &str = "BPF (BTF";
+
+/// Facts beside the cause that remedies depend on.
+#[derive(Clone, Copy)]
+pub struct Evidence<'a> {
+    pub names: &'a Names,
+    pub recorded: Option<&'a Recorded>,
+    /// Events were overwritten before they could be copied.
+    pub is_partial: bool,
+    pub rules: &'a Rules,
+    /// The findings about the delayed thread.
+    pub findings: &'a [&'a Finding],
+}
+
+impl<'a> Evidence<'a> {
+    /// Of explained samples.
+    pub fn of(all: &'a Explanations, rules: &'a Rules) -> Evidence<'a> {
+        let is_partial = all.series.iter().any(|series| series.partial > 0);
+        let (names, recorded) = (&all.names, Some(&all.recorded));
+        Evidence { names, recorded, is_partial, rules, findings: &[] }
+    }
+}
+
+/// A remedy that fits.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Advice {
+    /// Which of the blamed causes it is about.
+    pub place: usize,
+    /// Escaped for output.
+    pub text: String,
+    /// The rules of `punctual check` that concern it.
+    pub rules: Vec<Matching>,
+}
+
+/// Remedies for these causes, in their order; one that is the same for several is given once. That
+/// for time which was not attributed comes last.
+pub fn of(blamed: &[Blame], evidence: &Evidence<'_>) -> Vec<Advice> {
+    let worth = blamed.iter().enumerate().filter(|(_, blame)| blame.share >= WORTH);
+    let mut worth: Vec<(usize, About<'_>)> = worth
+        .filter_map(|(place, blame)| {
+            let kind = match &blame.what {
+                Blamed::Cause(cause) => cause.kind(),
+                Blamed::Kind(kind) => *kind,
+                Blamed::Entry { .. } => return None,
+            };
+            Some((place, About { kind, blame, evidence }))
+        })
+        .collect();
+    worth.sort_by_key(|(_, about)| about.kind == CauseKind::Unknown);
+    let mut all: Vec<Advice> = Vec::new();
+    for (place, about) in worth {
+        let Some((text, rules)) = about.remedy() else { continue };
+        if !all.iter().any(|other| other.text == text) {
+            all.push(Advice { place, text, rules: evidence.rules.matching(rules) });
+        }
+    }
+    all
+}
+
+/// A delay with everything that its remedies depend on.
+pub struct About<'a> {
+    kind: CauseKind,
+    blame: &'a Blame,
+    evidence: &'a Evidence<'a>,
+}
+
+impl About<'_> {
+    /// The first that fits, and its rules; none where the general one would be about evidence that
+    /// is not there.
+    fn remedy(&self) -> Option<(String, &'static [&'static str])> {
+        let (text, rules) = match self.fitting() {
+            Some(one) => (one.text, one.rules),
+            None if self.kind == CauseKind::Unknown => return None,
+            None => (self.kind.advice(), self.kind.rules()),
+        };
+        let who = match (self.who(), self.kind) {
+            (Some(who), _) => plain(who),
+            (None, CauseKind::Lock | CauseKind::PriorityInversion) => "its holder".to_owned(),
+            (None, _) => "the other task".to_owned(),
+        };
+        Some((text.replace("{who}", &who), rules))
+    }
+
+    fn fitting(&self) -> Option<&'static Remedy> {
+        REMEDIES.iter().find(|one| one.cause == self.kind && (one.applies)(self))
+    }
+
+    fn cause(&self) -> Option<Cause> {
+        match self.blame.what {
+            Blamed::Cause(cause) => Some(cause),
+            Blamed::Kind(_) | Blamed::Entry { .. } => None,
+        }
+    }
+
+    fn who(&self) -> Option<&str> {
+        self.blame.who.as_deref()
+    }
+
+    fn is_by(&self, names: &[&str]) -> bool {
+        self.who().is_some_and(|who| names.iter().any(|name| who.starts_with(name)))
+    }
+
+    /// Whether it is one of the CPU's own vectors whose name begins so.
+    fn is_vector(&self, names: &[&str]) -> bool {
+        let Some(Cause::Interrupt(Interrupt::Vector(vector))) = self.cause() else { return false };
+        let own = self.evidence.names.vector(vector);
+        names.iter().any(|name| own.starts_with(name))
+    }
+
+    fn is_softirq(&self, names: &[&str]) -> bool {
+        let Some(Cause::Interrupt(Interrupt::Soft(vector))) = self.cause() else { return false };
+        names.contains(&self.evidence.names.softirq(vector).as_str())
+    }
+
+    fn is_budget(&self, of: Budget) -> bool {
+        matches!(self.cause(), Some(Cause::Throttled { budget, .. }) if budget == of)
+    }
+
+    /// Whether only the kind of throttling is open, and the thread's rank is this one.
+    fn is_throttled_by_rank(&self, rank: u32) -> bool {
+        self.cause().is_none() && self.blame.rank == Some(rank)
+    }
+
+    /// The idle state polls, or was left far later than it declares.
+    fn is_no_idle_exit(&self) -> bool {
+        let Some(Cause::IdleExit { state }) = self.cause() else { return false };
+        let names = self.evidence.names;
+        let declared = state.and_then(|state| names.idle_latencies.get(&state).copied());
+        self.is_by(&["POLL"]) || self.blame.longest.is_some_and(|time| is_long_exit(time, declared))
+    }
+
+    fn is_met(&self, rule: &str) -> bool {
+        self.evidence.rules.is_met(rule) == Some(true)
+    }
+
+    fn is_guest(&self) -> bool {
+        self.evidence.rules.is_met("hypervisor") == Some(false)
+    }
+
+    /// Whether a finding about the thread shows that its memory is locked.
+    fn is_locked(&self) -> bool {
+        let shows = |found: &&Finding| {
+            found.id == "page-faults-in-cycle" && found.message.ends_with("; the memory is locked")
+        };
+        self.evidence.findings.iter().any(shows)
+    }
+
+    fn is_recorded_here(&self) -> bool {
+        let own = |recorded: &Recorded| OWN.iter().any(|own| recorded.recorder.starts_with(own));
+        self.evidence.recorded.is_some_and(own)
+    }
+
+    fn has_lost(&self) -> bool {
+        let lost = self.evidence.recorded.is_some_and(|recorded| recorded.lost() > 0);
+        lost || self.evidence.is_partial
+    }
+
+    fn is_without_types(&self) -> bool {
+        let without = |recorded: &Recorded| !recorded.recorder.starts_with(WITH_TYPES);
+        self.is_recorded_here() && self.evidence.recorded.is_some_and(without)
+    }
+
+    /// Whether a trace of another tool lacks events that show causes.
+    fn lacks_groups(&self) -> bool {
+        let lacks = |recorded: &Recorded| GROUPS.iter().any(|group| !recorded.covers(*group));
+        !self.is_recorded_here() && self.evidence.recorded.is_some_and(lacks)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! The rules of `punctual check` that concern a cause, with what they found.
+
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// The result of `punctual check` at the beginning of the run (`check.json` of a bundle).
+#[derive(Clone, Debug, Default)]
+pub struct Rules(HashMap<String, Rule>);
+
+#[derive(Clone, Debug, Deserialize)]
+struct Rule {
+    id: String,
+    verdict: String,
+    #[serde(default = "applies")]
+    applies: bool,
+    message: String,
+    #[serde(default)]
+    fix: Option<String>,
+}
+
+fn applies() -> bool {
+    true
+}
+
+/// A rule that concerns a cause, with its result.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Matching {
+    pub id: &'static str,
+    /// Its message; `None` where it was not checked, or is unknown. Untrusted: to be escaped.
+    pub message: Option<String>,
+    /// The fix, as a command or boot parameter; only where something is wrong. Untrusted: to be
+    /// escaped.
+    pub fix: Option<String>,
+    pub is_well: bool,
+}
+
+impl Rules {
+    /// Of that document; empty where it has another shape.
+    pub fn of(document: Option<&Value>) -> Rules {
+        let rules =
+            document.and_then(|document| document.get("rules")).map(Vec::<Rule>::deserialize);
+        let rules = rules.and_then(Result::ok).unwrap_or_default();
+        Rules(rules.into_iter().map(|rule| (rule.id.clone(), rule)).collect())
+    }
+
+    /// Whether a rule is met, or has nothing to judge here; `None` where it was not checked, or
+    /// could not be.
+    pub fn is_met(&self, id: &str) -> Option<bool> {
+        let rule = self.0.get(id).filter(|rule| rule.verdict != "unknown");
+        rule.map(|rule| rule.verdict == "ok")
+    }
+
+    /// Whether a rule judged something and is met.
+    pub fn is_in_force(&self, id: &str) -> bool {
+        self.0.get(id).is_some_and(|rule| rule.applies && rule.verdict == "ok")
+    }
+
+    /// Of these rules those that have a fix (two at most), else the most specific one.
+    pub fn matching(&self, rules: &[&'static str]) -> Vec<Matching> {
+        let all: Vec<Matching> = rules.iter().map(|id| self.one(id)).collect();
+        let wrong: Vec<Matching> =
+            all.iter().filter(|rule| rule.fix.is_some()).take(2).cloned().collect();
+        if wrong.is_empty() { all.into_iter().take(1).collect() } else { wrong }
+    }
+
+    fn one(&self, id: &'static str) -> Matching {
+        let rule = self.0.get(id).filter(|rule| rule.verdict != "unknown");
+        let is_well = rule.is_some_and(|rule| rule.verdict == "ok");
+        let fix = rule.filter(|_| !is_well).and_then(|rule| rule.fix.clone());
+        Matching { id, message: rule.map(|rule| rule.message.clone()), fix, is_well }
+    }
+}
