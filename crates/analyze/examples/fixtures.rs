@@ -210,16 +210,11 @@ fn phase(maker: &Maker, name: &str, index: i64, busy: f64, loads: Vec<LoadMeta>)
     let shares = |busy| Shares { busy, steal: 0.0, interrupts: busy / 50.0 };
     let cpus = (0..4).map(|cpu| (cpu, shares(busy * (0.9 + 0.05 * f64::from(cpu))))).collect();
     PhaseMeta {
-        name: name.into(),
-        started: maker.created + jiff::SignedDuration::from_secs(4 * index),
         started_monotonic: BEGIN + 4_000_000_000 * index,
         duration: Some(Nanos::from_secs(4)),
         loads,
-        measures: Vec::new(),
-        evidence: Fact::NotAsked,
         cpu_load: Fact::Known(CpuLoad { all: shares(busy), cpus }),
-        without_series: Vec::new(),
-        left_out: Vec::new(),
+        ..PhaseMeta::new(name, maker.created + jiff::SignedDuration::from_secs(4 * index))
     }
 }
 

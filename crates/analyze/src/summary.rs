@@ -140,8 +140,9 @@ pub fn summarize_run(run: &RunView) -> Summary {
             series.push(summary);
         }
         let duration = phase.meta.duration.map(Nanos::ns);
-        let (cpu_load, measures) = (phase.meta.cpu_load.clone(), phase.meta.measures.clone());
-        summaries.push(PhaseSummary { name: name.clone(), duration, cpu_load, series, measures });
+        let PhaseMeta { cpu_load, measures, delayed_by, .. } = phase.meta.clone();
+        let name = name.clone();
+        summaries.push(PhaseSummary { name, duration, cpu_load, series, measures, delayed_by });
     }
     let more = findings::of_validity(&validity, found.iter().chain(&born));
     born.extend(more);

@@ -61,6 +61,9 @@ pub struct Delays {
     pub from: i64,
     /// The largest share first.
     pub causes: Vec<Delay>,
+    /// The tool that divided the time, where that was not punctual: `rtla`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
 }
 
 /// A cause, and who it was.

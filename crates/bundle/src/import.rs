@@ -4,19 +4,24 @@
 //! read and checked as a whole before anything is written.
 
 mod asked;
+mod benchmarks;
 mod cmdline;
 mod hwlatdetect;
 mod jitterdebugger;
 mod json;
 mod numbers;
 mod oslat;
+mod osnoise;
 mod others;
 mod pairs;
 mod recorded;
+mod rteval;
 mod rtla;
+mod sched;
 mod threads;
 mod tool;
 mod write;
+mod xenomai;
 
 use crate::summary::Summary;
 use crate::{Bundle, BundleError};
@@ -112,6 +117,12 @@ pub fn check(bytes: &[u8], options: &ImportOptions) -> Result<(), ImportError> {
     Ok(())
 }
 
+/// Whether the beginning of a file is a table that the kernel's osnoise or timerlat tracer printed:
+/// figures, and no trace.
+pub fn is_tracer_table(head: &[u8]) -> bool {
+    osnoise::recognize(&String::from_utf8_lossy(head)).is_some()
+}
+
 /// The kind of a text, by its content or the user.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Input {
@@ -121,6 +132,12 @@ enum Input {
     Oslat,
     Hwlatdetect,
     Rtla(Tool),
+    /// The table of the kernel's osnoise or timerlat tracer.
+    Tracer(Tool),
+    Xenomai(Tool),
+    Rteval(rteval::Layout),
+    Sched(sched::Layout),
+    Percentiles(Tool),
     /// jitterdebugger's `results.json`.
     Results,
     /// jitterdebugger's `samples.raw`, with the size of a record.
@@ -154,7 +171,12 @@ fn parse(bytes: &[u8], options: &ImportOptions) -> Result<Recorded, ImportError>
         Input::Pairs(tool) => pairs::parse(text, tool),
         Input::Oslat => oslat::parse(text),
         Input::Hwlatdetect => hwlatdetect::parse(text),
-        Input::Rtla(tool) => rtla::parse(text, tool),
+        Input::Rtla(tool) => rtla::parse(text, tool, options.nanoseconds),
+        Input::Tracer(tool) => osnoise::parse(text, tool),
+        Input::Xenomai(tool) => xenomai::parse(text, tool),
+        Input::Rteval(layout) => rteval::parse(text, layout),
+        Input::Sched(layout) => sched::parse(text, layout),
+        Input::Percentiles(tool) => benchmarks::parse(text, tool),
         Input::Results => jitterdebugger::parse_results(text),
         // Recognised above, before there was a text.
         Input::Samples(size) => jitterdebugger::parse_samples(bytes, size, options.nanoseconds),
@@ -181,7 +203,20 @@ fn recognize(text: &str, from: Option<Tool>) -> Result<Input, String> {
             _ => Ok(Input::Json(from)),
         };
     }
-    let found = if let Some(tool) = rtla::recognize(text) {
+    let found = if let Some(layout) = rteval::recognize(text) {
+        Input::Rteval(layout)
+    } else if let Some(tool) = osnoise::recognize(text) {
+        match tool {
+            Tool::Hwlatdetect => Input::Hwlatdetect,
+            tool => Input::Tracer(tool),
+        }
+    } else if let Some(layout) = sched::recognize(text) {
+        Input::Sched(layout)
+    } else if let Some(tool) = xenomai::recognize(text) {
+        Input::Xenomai(tool)
+    } else if let Some(tool) = benchmarks::recognize(text) {
+        Input::Percentiles(tool)
+    } else if let Some(tool) = rtla::recognize(text) {
         Input::Rtla(tool)
     } else if oslat::recognize(text) {
         Input::Oslat
@@ -199,13 +234,8 @@ fn recognize(text: &str, from: Option<Tool>) -> Result<Input, String> {
                     .into());
             }
         }
-    } else if rtla::is_top(text) {
-        return Err("rtla's `top` shows no distribution: run `rtla timerlat hist` or `rtla \
-                    osnoise hist` and import that"
-            .into());
     } else {
-        let known = tool::all_names();
-        return Err(format!("this is not the output of a tool that can be imported ({known})"));
+        return Err(others::refusal_of_text(text, &tool::all_names()));
     };
     match (found, from) {
         // Old versions leave out what distinguishes these three.
@@ -235,7 +265,14 @@ impl Input {
     fn tool(self) -> Tool {
         match self {
             Input::Json(from) => from.unwrap_or(Tool::Cyclictest),
-            Input::Threads(tool, _) | Input::Pairs(tool) | Input::Rtla(tool) => tool,
+            Input::Threads(tool, _)
+            | Input::Pairs(tool)
+            | Input::Rtla(tool)
+            | Input::Tracer(tool)
+            | Input::Xenomai(tool)
+            | Input::Percentiles(tool) => tool,
+            Input::Rteval(_) => Tool::Rteval,
+            Input::Sched(_) => Tool::PerfSched,
             Input::Oslat => Tool::Oslat,
             Input::Hwlatdetect => Tool::Hwlatdetect,
             Input::Results | Input::Samples(_) => Tool::Jitterdebugger,
@@ -254,7 +291,12 @@ impl Input {
             Input::Pairs(_) => "text of ptsematest and its like",
             Input::Oslat => "text of oslat",
             Input::Hwlatdetect => "text of hwlatdetect",
-            Input::Rtla(_) => "histogram of rtla",
+            Input::Rtla(_) => "text of rtla",
+            Input::Tracer(_) => "table of the osnoise or timerlat tracer",
+            Input::Xenomai(_) => "text of Xenomai's latency or of latmus",
+            Input::Rteval(_) => "report of rteval",
+            Input::Sched(_) => "text of perf sched",
+            Input::Percentiles(_) => "percentiles of schbench or sysjitter",
             Input::Results => "results.json of jitterdebugger",
             Input::Samples(_) => "samples of jitterdebugger",
         }

@@ -1,5 +1,6 @@
 //! What a phase and a series are, known before their first sample.
 
+use crate::answer::Delays;
 use crate::evidence::Evidence;
 use crate::exit::ProgramEnd;
 use crate::load::CpuLoad;
@@ -50,6 +51,9 @@ pub struct PhaseMeta {
     /// What the trace or recording lacks that its figures are of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<Missing>,
+    /// In an import, what its source states of the delays of a series.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delayed_by: Vec<Delays>,
 }
 
 impl PhaseMeta {
@@ -68,6 +72,7 @@ impl PhaseMeta {
             left_out: Vec::new(),
             ended: Vec::new(),
             missing: Vec::new(),
+            delayed_by: Vec::new(),
         }
     }
 

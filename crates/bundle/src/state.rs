@@ -186,7 +186,8 @@ pub(crate) fn check(data: &SeriesData) -> Result<(), String> {
     }
     match (data.min, data.max) {
         (None, None) if recorded == 0 => Ok(()),
-        (Some(min), Some(max)) if recorded > 0 && min <= max => Ok(()),
+        // Some imports do not state the smallest.
+        (min, Some(max)) if recorded > 0 && min.is_none_or(|min| min <= max) => Ok(()),
         (min, max) => {
             Err(format!("minimum {min:?} and maximum {max:?} do not fit {recorded} samples"))
         }

@@ -3,7 +3,7 @@
 
 use crate::Ending;
 use crate::RanOn;
-use crate::answer::Answer;
+use crate::answer::{Answer, Delays};
 use crate::baseline::HeldAgainst;
 use crate::calibration::Calibration;
 pub use crate::judged::{ProofWord, VerdictWord};
@@ -207,6 +207,9 @@ pub struct PhaseSummary {
     /// The measures, with their validations, clock cost, further figures.
     #[serde(default)]
     pub measures: Vec<MeasureMeta>,
+    /// In an import, what its source states of the delays of a series.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delayed_by: Vec<Delays>,
 }
 
 /// The figures of one measuring thread, or of a part of what it does.

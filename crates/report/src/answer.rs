@@ -56,17 +56,32 @@ pub fn of(summary: &Summary, evidence: &Evidence, rules: &Rules) -> Answer {
         verdict: verdict(summary, deciding.as_ref()),
         figure: deciding.as_ref().map(|of| figure(summary, of)),
         delayed_by: by_instruction.or_else(|| {
-            delayed.map(|of| Delays {
-                series: deciding.as_ref().zip(of.series.as_ref()).map(|(deciding, series)| {
-                    place(summary, &format!("{}/{series}", deciding.phase.name))
-                }),
-                samples: of.samples,
-                incidents: of.incidents,
-                from: of.from.ns(),
-                causes: of.causes.iter().map(delay).collect(),
-            })
+            let stated = || deciding.as_ref().and_then(stated);
+            delayed
+                .map(|of| Delays {
+                    series: deciding.as_ref().zip(of.series.as_ref()).map(|(deciding, series)| {
+                        place(summary, &format!("{}/{series}", deciding.phase.name))
+                    }),
+                    samples: of.samples,
+                    incidents: of.incidents,
+                    from: of.from.ns(),
+                    causes: of.causes.iter().map(delay).collect(),
+                    source: None,
+                })
+                .or_else(stated)
         }),
         to_do,
+    }
+}
+
+/// The delays that the source of an import states: of the series that decided, else of another
+/// one of the phase where nothing was required.
+fn stated(of: &Deciding<'_>) -> Option<Delays> {
+    let own = |one: &&Delays| one.series.as_ref() == Some(&of.series.name);
+    let all = &of.phase.delayed_by;
+    match all.iter().find(own) {
+        Some(own) => Some(Delays { series: None, ..own.clone() }),
+        None => all.first().filter(|_| of.requirement.is_none()).cloned(),
     }
 }
 
@@ -277,10 +292,11 @@ pub fn delays_sentence(delays: &Delays, time: impl Fn(f64) -> String) -> String 
     parts.extend((rest >= 0.01).then(|| format!("{} others", whole_percent(rest))));
     let samples = counted(delays.samples, "sample");
     let from = from(delays, time);
-    let of = match delays.incidents {
-        Some(incidents) if incidents < delays.samples => {
+    let of = match (delays.incidents, &delays.source) {
+        (Some(incidents), _) if incidents < delays.samples => {
             format!("{from}, {samples} in {}", counted(incidents, "incident"))
         }
+        (_, Some(tool)) => format!("{from}, {samples}, by {}", plain(tool)),
         _ => format!("{from}, {samples}"),
     };
     let series = delays.series.as_ref();

@@ -24,6 +24,7 @@ fn phase(name: &str, series: &[(&str, &[i64])], figures: &[(&str, f64)]) -> Phas
         cpu_load: punctual_core::Fact::NotAsked,
         series: series.collect(),
         measures: vec![measure],
+        delayed_by: Vec::new(),
     }
 }
 

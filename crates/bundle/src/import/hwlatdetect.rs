@@ -2,9 +2,14 @@
 //! gap above the threshold, and the largest.
 
 use super::numbers::{number, second_run};
-use super::recorded::{self, MAX_LATENCY, Recorded, Thread};
+use super::recorded::{self, MAX_COUNT, MAX_LATENCY, Recorded, Thread};
 use super::{Malformed, Tool};
-use punctual_core::{Finding, Nanos, Severity};
+use punctual_core::notes::{Cell, Column, Figure, Table};
+use punctual_core::{CpuSet, Finding, Nanos, Severity};
+use std::collections::BTreeMap;
+
+/// Windows that are listed one by one; all of them are in the figures.
+const MAX_LISTED: usize = 1_000;
 
 /// The tracer's two figures of a window: the longest gap within a pair of clock reads, and between
 /// two pairs.
@@ -16,27 +21,50 @@ pub fn recognize(text: &str) -> bool {
     text.lines().any(|line| own(line.trim()))
 }
 
-/// A window: inner and outer gap in µs.
-fn sample(line: &str) -> Option<[u64; 2]> {
-    named_sample(line).or_else(|| bare_sample(line))
+/// A window: inner and outer gap in µs, when, and on which CPU.
+struct Window<'t> {
+    gaps: [u64; 2],
+    time: &'t str,
+    cpu: Option<u32>,
+}
+
+fn sample(line: &str) -> Option<Window<'_>> {
+    named_sample(line).or_else(|| bare_sample(line)).or_else(|| tracer_sample(line))
 }
 
 /// `ts: 0000000012.345678901, inner:12, outer:15`, from rt-tests 2.6 on followed by `, cpu:1`.
-fn named_sample(line: &str) -> Option<[u64; 2]> {
-    let (_, rest) = line.strip_prefix("ts: ")?.split_once(", inner:")?;
+fn named_sample(line: &str) -> Option<Window<'_>> {
+    let (time, rest) = line.strip_prefix("ts: ")?.split_once(", inner:")?;
     let (inner, rest) = rest.split_once(", outer:")?;
-    let outer = rest.split(',').next()?;
-    Some([inner.parse().ok()?, outer.trim().parse().ok()?])
+    let mut rest = rest.split(',').map(str::trim);
+    let gaps = [inner.parse().ok()?, rest.next()?.parse().ok()?];
+    let cpu = rest.find_map(|part| part.strip_prefix("cpu:")?.trim().parse().ok());
+    Some(Window { gaps, time, cpu })
 }
 
 /// `1408928107.0286324723 18 17`, with tabs: what the kernel's file held before rt-tests 1.4 named
 /// its fields (Documentation/trace/hwlat_detector.rst, before Linux 4.9: debugfs, `sample`).
-fn bare_sample(line: &str) -> Option<[u64; 2]> {
+fn bare_sample(line: &str) -> Option<Window<'_>> {
     let mut words = line.split_ascii_whitespace();
-    let (seconds, fraction) = words.next()?.split_once('.')?;
+    let time = words.next()?;
+    let (seconds, fraction) = time.split_once('.')?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let gaps = [words.next()?.parse().ok()?, words.next()?.parse().ok()?];
-    (digits(seconds) && digits(fraction) && words.next().is_none()).then_some(gaps)
+    let is_one = digits(seconds) && digits(fraction) && words.next().is_none();
+    is_one.then_some(Window { gaps, time, cpu: None })
+}
+
+/// What the gaps of a line of the hwlat tracer's own table follow (kernel/trace/trace_output.c).
+pub const TRACER: &str = "inner/outer(us):";
+
+/// `… [001] d...  123.4: #1     inner/outer(us):   12/14    ts:1499801089.066141940 count:3`.
+fn tracer_sample(line: &str) -> Option<Window<'_>> {
+    let (head, rest) = line.split_once(TRACER)?;
+    let (gaps, rest) = rest.split_once(" ts:")?;
+    let (inner, outer) = gaps.split_once('/')?;
+    let gaps = [inner.trim().parse().ok()?, outer.trim().parse().ok()?];
+    let cpu = head.rsplit_once('[').and_then(|(_, cpu)| cpu.split_once(']')?.0.parse().ok());
+    Some(Window { gaps, time: rest.split_ascii_whitespace().next()?, cpu })
 }
 
 pub fn parse(text: &str) -> Result<Recorded, Malformed> {
@@ -44,12 +72,16 @@ pub fn parse(text: &str) -> Result<Recorded, Malformed> {
     let mut values: [Vec<u64>; 2] = Default::default();
     let (mut max, mut finished, mut parameters, mut lines) = (None, false, false, 0);
     let (mut windows, mut stated, mut report) = (0, None, None);
+    let (mut listed, mut smis) = (Vec::new(), Smis::default());
     for (k, line) in text.lines().enumerate() {
         lines = k + 1;
         let line = line.trim();
-        if let Some(gaps) = sample(line) {
+        if let Some(window) = sample(line) {
             windows += 1;
-            for (values, gap) in values.iter_mut().zip(gaps) {
+            if listed.len() < MAX_LISTED {
+                listed.push(row(&window));
+            }
+            for (values, gap) in values.iter_mut().zip(window.gaps) {
                 // 0: the other of the two was above the threshold.
                 if recorded::bounded(gap, MAX_LATENCY, "the gap", lines)? > 0 {
                     values.push(gap);
@@ -66,10 +98,15 @@ pub fn parse(text: &str) -> Result<Recorded, Malformed> {
             recorded.duration = Some(Nanos::SECOND * seconds as i64);
             parameters = true;
         }
+        if let Some((count, cpu)) = line.split_once(" SMIs occured on cpu ") {
+            let count = recorded::bounded(number(count, lines)?, MAX_COUNT, "the count", lines)?;
+            smis.of_cpus.insert(number(cpu.trim(), lines)?, count);
+        }
         let Some((name, value)) = line.split_once(':') else { continue };
         let value = value.trim();
         match name {
-            "CPU list" | "Latency threshold" | "Sample window" | "Sample width" => {
+            "SMIs during run" => smis.all = Some(number(value, lines)?),
+            "detector" | "CPU list" | "Latency threshold" | "Sample window" | "Sample width" => {
                 recorded.details.insert(name.to_lowercase().replace(' ', "_"), value.to_owned());
             }
             "Output File" => report = Some(value).filter(|value| *value != "None"),
@@ -109,10 +146,96 @@ pub fn parse(text: &str) -> Result<Recorded, Malformed> {
             .push(Thread { name: Some(part.to_owned()), ..Thread::of_values(index, values) });
     }
     recorded.findings.push(only_above(recorded.details.get("latency_threshold")));
+    recorded.findings.extend(watched(&recorded));
+    smis.put(&mut recorded);
+    if !listed.is_empty() {
+        recorded.notes.tables.push(gaps_table(listed, windows));
+    }
     if max.is_some() && max != found {
         recorded.findings.push(other_maximum(max, found));
     }
     Ok(recorded)
+}
+
+/// System management interrupts, counted by the CPU (MSR_SMI_COUNT).
+#[derive(Default)]
+struct Smis {
+    all: Option<u64>,
+    of_cpus: BTreeMap<u64, u64>,
+}
+
+impl Smis {
+    fn put(self, into: &mut Recorded) {
+        let all = self.all.unwrap_or(0).max(self.of_cpus.values().sum());
+        if self.all.is_none() && all == 0 {
+            return;
+        }
+        let title = "system management interrupts during the run";
+        into.notes.figures.push(Figure::new("smis", title, all as f64, "count"));
+        if all > 0 {
+            let of = |(cpu, count): (&u64, &u64)| format!("{count} on CPU {cpu}");
+            let of_cpus: Vec<String> = self.of_cpus.iter().map(of).collect();
+            let message = format!("{all} system management interrupts: the firmware took the CPU");
+            into.findings.push(
+                Finding::new("smis", Severity::Warning, "", message)
+                    .evidence(of_cpus.join(", "))
+                    .remedy("look for the cause in the firmware's setup (USB legacy, ECC, power)"),
+            );
+        }
+    }
+}
+
+/// The part of the time in which gaps were looked for: the sample width of each window, of the
+/// tracer on one CPU after the other.
+fn watched(of: &Recorded) -> Option<Finding> {
+    let us = |name: &str| of.details.get(name)?.strip_suffix("us")?.parse::<u64>().ok();
+    let (width, window) = (us("sample_width")?, us("sample_window")?);
+    if window == 0 || width > window {
+        return None;
+    }
+    let share = width as f64 / window as f64;
+    let one_at_once = of.details.get("detector").is_some_and(|detector| detector == "tracer");
+    let cpus = of.details.get("cpu_list").and_then(|list| list.parse::<CpuSet>().ok());
+    let cpus = cpus.filter(|cpus| one_at_once && cpus.len() > 1);
+    let duration = of.duration.unwrap_or(Nanos::ZERO);
+    let part = |share: f64| Nanos((duration.ns() as f64 * share) as i64).readable();
+    let (mut message, mut evidence) = (
+        format!("gaps were looked for in {} % of the time", (share * 1e5).round() / 1e3),
+        format!("{} of {}", part(share), duration.readable()),
+    );
+    if let Some(cpus) = cpus {
+        message += ", on one CPU at once";
+        evidence +=
+            &format!("; {} on each of {} CPUs", part(share / cpus.len() as f64), cpus.len());
+    }
+    let message = message + ": the largest is no upper bound";
+    (share < 1.0 || evidence.contains("each")).then(|| {
+        Finding::new("watched-in-part", Severity::Warning, "", message).evidence(evidence).remedy(
+            "let it run longer, with a larger --width; `punctual measure spin` watches all of the \
+             time",
+        )
+    })
+}
+
+fn row(window: &Window<'_>) -> Vec<Cell> {
+    let gap = |us: u64| match us.min(MAX_LATENCY) {
+        0 => Cell::Nothing,
+        us => Cell::from(Nanos::MICRO * us as i64),
+    };
+    let cpu = window.cpu.map_or(Cell::Nothing, |cpu| cpu.to_string().into());
+    let time: String = window.time.chars().take(40).collect();
+    vec![time.into(), cpu, gap(window.gaps[0]), gap(window.gaps[1])]
+}
+
+fn gaps_table(rows: Vec<Vec<Cell>>, all: u64) -> Table {
+    let columns = [("time", ""), ("cpu", ""), ("inner", "ns"), ("outer", "ns")];
+    let left_out = all - rows.len() as u64;
+    let title = match left_out {
+        0 => "each gap above the threshold".to_owned(),
+        _ => format!("the first gaps above the threshold; {left_out} further ones"),
+    };
+    let columns = columns.into_iter().map(|(name, unit)| Column::new(name, unit)).collect();
+    Table { name: "gaps".into(), title, columns, rows }
 }
 
 /// Samples that the text states and does not hold.

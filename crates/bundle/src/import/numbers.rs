@@ -1,6 +1,8 @@
 //! Numbers in text.
 
 use super::Malformed;
+use super::recorded::MAX_LATENCY;
+use punctual_core::Nanos;
 use std::borrow::Cow;
 
 /// Numbers separated by white space.
@@ -98,4 +100,27 @@ impl Progress {
 /// Several runs in one text.
 pub fn second_run(line: usize) -> Malformed {
     Malformed::at(line, "a second run begins here: give one run at a time")
+}
+
+/// A number with decimals after a point, or after the comma of other languages.
+pub fn decimal(word: &str, line: usize) -> Result<f64, Malformed> {
+    let number = word.replacen(',', ".", 1).parse::<f64>().ok();
+    number.filter(|number| number.is_finite() && *number >= 0.0).ok_or_else(|| {
+        let shown = word.chars().take(40).collect::<String>();
+        Malformed::at(line, format!("{shown:?} is not a number"))
+    })
+}
+
+/// A time in µs with decimals; `None` where it is none, or implausible.
+pub fn microseconds(word: &str) -> Option<Nanos> {
+    let us = decimal(word, 0).ok().filter(|us| *us <= MAX_LATENCY as f64)?;
+    Some(Nanos((us * 1_000.0).round() as i64))
+}
+
+/// The same, which may be negative.
+pub fn signed_microseconds(word: &str) -> Option<Nanos> {
+    match word.strip_prefix('-') {
+        Some(rest) => microseconds(rest).map(|time| Nanos(-time.ns())),
+        None => microseconds(word),
+    }
 }

@@ -1,4 +1,4 @@
-//! JSON of tools that are not read here: which one it is, so that nobody has to guess.
+//! Output of tools that is not read here: which one it is, and what to do instead.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -6,6 +6,8 @@ use std::fmt;
 
 /// Keys beyond these are not looked at.
 const MOST: usize = 64;
+/// Lines of a text beyond these are not looked at.
+const MOST_LINES: usize = 2_000;
 
 /// The keys of an object, its values passed over.
 pub struct Keys(Vec<String>);
@@ -46,6 +48,51 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("punctual check", &["rules"]),
     ("punctual", &["schema"]),
 ];
+
+/// Text of tools by what a line of it holds, with what to do.
+const TEXTS: &[(&str, &[&str], &str)] = &[
+    ("perf sched map", &[" secs ", " => "], PERF_DATA),
+    ("perf report", &["# Overhead "], PERF_DATA),
+    ("perf trace", &[" ms): ", "("], PERF_DATA),
+    ("perf stat", &["Performance counter stats for"], "`punctual count` counts the same"),
+    ("perf ftrace latency", &["DURATION", "COUNT", "GRAPH"], MEASURE),
+    ("a histogram of BCC (runqlat, hardirqs, …)", &["secs", ": count", "distribution"], MEASURE),
+    ("bpftrace", &[") ", "|@"], MEASURE),
+    ("LTP", &["TINFO: "], MEASURE),
+    ("pi_stress", &["Total inversion performed"], NO_LATENCIES),
+    ("stress-ng", &["stress-ng: info:"], NO_LATENCIES),
+    ("hackbench", &["Running in ", " mode with "], NO_LATENCIES),
+    ("fio", &["(groupid=", "jobs="], "`punctual measure storage` measures the same"),
+    ("ping", &["rtt min/avg/max/mdev"], MEASURE),
+    ("/proc/interrupts", &["CPU0", "CPU1"], "`punctual attach --cpus` names what interrupts a CPU"),
+    ("vmstat", &["procs --", "memory--"], NO_LATENCIES),
+    ("sysstat", &["Linux ", " CPU)"], NO_LATENCIES),
+    ("/proc/latency_stats", &["Latency Top version"], MEASURE),
+    (
+        "/proc/sched_debug",
+        &["Sched Debug Version:"],
+        "`punctual trace` records what threads wait for",
+    ),
+];
+
+const PERF_DATA: &str = "`punctual explain perf.data` reads the file that perf recorded; \
+                         `punctual recipe perf` prints how";
+const MEASURE: &str = "`punctual measure` measures latencies, `punctual probe` durations of \
+                       functions";
+const NO_LATENCIES: &str = "it holds no latencies: run it as a load, and measure beside it";
+
+/// Why a text is refused, in a sentence that names its format where it is recognised.
+pub fn refusal_of_text(text: &str, known: &str) -> String {
+    let is = |line: &str, parts: &[&str]| parts.iter().all(|part| line.contains(part));
+    let mut lines = text.lines().take(MOST_LINES);
+    let found = lines.find_map(|line| TEXTS.iter().find(|(_, parts, _)| is(line, parts)));
+    match found {
+        Some((name, _, to_do)) => {
+            format!("this is text of {name}, which is not read: {to_do} (tools: {known})")
+        }
+        None => format!("this is not the output of a tool that can be imported ({known})"),
+    }
+}
 
 impl Keys {
     /// Whether these are the keys of jitterdebugger's `results.json`, of any version.

@@ -2,9 +2,10 @@
 
 use super::Malformed;
 use super::tool::Tool;
+use crate::answer::Delays;
 use crate::state::MAX_BINS;
 use punctual_core::series::record_hdr;
-use punctual_core::{Clock, Finding, Losses, Nanos, SeriesData, SeriesShape, Severity};
+use punctual_core::{Clock, Finding, Losses, Nanos, Notes, SeriesData, SeriesShape, Severity};
 use std::collections::BTreeMap;
 
 /// The largest latency that is believed, in the tool's unit: 1000 s in µs.
@@ -19,6 +20,12 @@ const MAX_CELLS: usize = 1 << 26;
 
 /// Bins for latencies that are known one by one; those beyond are kept beside them.
 const VALUE_BINS: u64 = 100_000;
+
+/// The minimum of a thread whose smallest latency the source does not state.
+pub const UNKNOWN_MIN: u64 = u64::MAX;
+
+/// The most latencies that one series is corrected by (coordinated omission).
+const MAX_CORRECTIONS: u64 = 1 << 20;
 
 /// A whole file.
 #[derive(Debug)]
@@ -35,7 +42,7 @@ pub struct Recorded {
     /// When it began and ended, where the file records it.
     pub times: Option<(jiff::Timestamp, jiff::Timestamp)>,
     /// What stopped it: the name of the thread, and its latency.
-    pub stopped: Option<(String, u64)>,
+    pub stopped: Option<(String, Nanos)>,
     /// The exit code, where it is not 0.
     pub failed: Option<i64>,
     /// The clock of the timers.
@@ -46,6 +53,10 @@ pub struct Recorded {
     pub findings: Vec<Finding>,
     /// What else is known of all threads.
     pub details: BTreeMap<String, String>,
+    /// What the tool states of the delays of a thread.
+    pub delayed_by: Vec<Delays>,
+    /// Its further figures and tables.
+    pub notes: Notes,
 }
 
 /// One measuring thread; latencies in the file's unit.
@@ -74,7 +85,10 @@ pub struct Thread {
     pub overflows: u64,
     /// Cycles that are in no bin because the tool kept none.
     pub undistributed: u64,
-    /// Smallest, mean, largest as the tool states them; meaningless without cycles.
+    /// Releases without a cycle of their own, where the tool counts them.
+    pub overruns: Option<u64>,
+    /// Smallest ([`UNKNOWN_MIN`]: not stated), mean, largest as the tool states them; meaningless
+    /// without cycles.
     pub min: u64,
     pub mean: f64,
     pub max: u64,
@@ -98,6 +112,8 @@ impl Recorded {
             duration: None,
             findings: Vec::new(),
             details: BTreeMap::new(),
+            delayed_by: Vec::new(),
+            notes: Notes::default(),
         }
     }
 
@@ -117,7 +133,7 @@ impl Recorded {
         self.stopped = limit
             .zip(worst)
             .filter(|(limit, worst)| worst.max > *limit)
-            .map(|(_, w)| (w.name(), w.max));
+            .map(|(_, w)| (w.name(), self.unit * w.max as i64));
     }
 
     /// Holds everything against the bounds; to be called before any [`Thread::data`].
@@ -171,6 +187,14 @@ impl Thread {
         }
     }
 
+    /// Takes smallest, mean and largest from the bins, where nothing lay beyond them.
+    pub fn figures_of_bins(&mut self, step: u64) {
+        self.min = self.bins.first().map_or(0, |(bin, _)| *bin);
+        self.max = self.bins.last().map_or(0, |(bin, _)| *bin + step - 1);
+        let sum: f64 = self.bins.iter().map(|(bin, n)| *bin as f64 * *n as f64).sum();
+        self.mean = sum / self.inside().max(1) as f64;
+    }
+
     fn inside(&self) -> u64 {
         self.bins.iter().chain(&self.beyond).map(|(_, n)| n).sum()
     }
@@ -221,14 +245,36 @@ impl Thread {
             record_hdr(&mut data.whole, latency, n);
         }
         let cycles = self.cycles();
-        data.losses = Losses { recorded: cycles, ..Losses::default() };
+        let skipped = self.overruns.unwrap_or(0);
+        data.losses = Losses { recorded: cycles, skipped, ..Losses::default() };
+        self.correct(&mut data, unit);
         data.sum_squares = None;
         if cycles > 0 {
-            data.min = Some(unit * self.smallest(step) as i64);
+            let smallest = Some(self.smallest(step)).filter(|min| *min != UNKNOWN_MIN);
+            data.min = smallest.map(|min| unit * min as i64);
             data.max = Some(unit * self.largest(step) as i64);
             data.sum = self.sum(unit);
         }
         data
+    }
+
+    /// Adds the latencies of the periods that passed during a longer one, where every latency is in
+    /// the histogram (as `SeriesData::miss` does for single samples).
+    fn correct(&self, data: &mut SeriesData, unit: Nanos) {
+        let Some(period) = data.period.filter(|_| self.overruns.is_some_and(|n| n > 0)) else {
+            return;
+        };
+        let longer = || self.bins.iter().chain(&self.beyond).map(|(v, n)| (unit * *v as i64, *n));
+        let missed = |latency: Nanos| (latency.ns() - 1).max(0) / period.ns().max(1);
+        let all: u64 = longer().map(|(latency, _)| missed(latency) as u64).sum();
+        if self.overflows + self.undistributed > 0 || all == 0 || all > MAX_CORRECTIONS {
+            return;
+        }
+        let mut corrected = data.whole.clone();
+        for (latency, n) in longer() {
+            (1..=missed(latency)).for_each(|k| record_hdr(&mut corrected, latency - period * k, n));
+        }
+        data.corrected = Some(corrected);
     }
 
     /// The stated minimum, unless a bin wholly below it is not empty.
@@ -241,7 +287,8 @@ impl Thread {
     fn largest(&self, step: u64) -> u64 {
         let last = self.bins.iter().chain(&self.beyond).last().map_or(0, |(bin, _)| *bin);
         let beyond = if self.overflows > 0 { self.overflow_value(step) } else { 0 };
-        self.max.max(last).max(beyond).max(self.smallest(step))
+        let smallest = Some(self.smallest(step)).filter(|min| *min != UNKNOWN_MIN);
+        self.max.max(last).max(beyond).max(smallest.unwrap_or(0))
     }
 
     /// The sum of the latencies in ns: exactly that of the bins where they hold every cycle, else
@@ -302,7 +349,7 @@ impl Thread {
         let slack = step - 1;
         if self.cycles() == 0 {
             None
-        } else if smallest < self.min || largest > self.max + slack {
+        } else if (smallest < self.min && self.min != UNKNOWN_MIN) || largest > self.max + slack {
             Some(format!(
                 "stated {} to {}, histogram {} to {}: the wider range is taken",
                 shown(self.min),
@@ -310,7 +357,9 @@ impl Thread {
                 shown(smallest),
                 shown(largest)
             ))
-        } else if self.mean + 1.0 < self.min as f64 || self.mean > self.max as f64 + 1.0 {
+        } else if (self.min != UNKNOWN_MIN && self.mean + 1.0 < self.min as f64)
+            || self.mean > self.max as f64 + 1.0
+        {
             let mean = Nanos((self.mean * unit.ns() as f64) as i64).readable();
             Some(format!(
                 "the stated mean of {mean} is not between {} and {}",

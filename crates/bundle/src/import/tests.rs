@@ -2,6 +2,7 @@
 //! damaged ones.
 
 mod kinds;
+mod stated;
 mod tools;
 
 use super::*;
@@ -190,15 +191,12 @@ fn nanoseconds_are_taken_as_such() {
 fn a_run_that_a_latency_ended_says_so() {
     let bundle = imported(include_str!("testdata/break.txt"));
     let outcome = bundle.manifest.ending.unwrap().outcome;
-    assert_eq!(
-        outcome,
-        Outcome::StoppedAbove {
-            series: "thread 0".into(),
-            latency: 1_473_000,
-            limit: None,
-            seq: None
-        }
-    );
+    assert_eq!(outcome, stopped_above("thread 0", 1_473_000));
+}
+
+fn stopped_above(series: &str, latency: i64) -> Outcome {
+    let series = format!("imported/{series}");
+    Outcome::StoppedAbove { series, latency, limit: None, seq: None }
 }
 
 fn refused(text: &str) -> String {

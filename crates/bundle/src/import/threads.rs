@@ -330,7 +330,7 @@ impl Reading {
             ..self.known(index)
         };
         into.threads = (0..threads).map(thread).collect();
-        into.stopped = self.stopped(&into.threads);
+        into.stopped = self.stopped(into);
         Ok(())
     }
 
@@ -373,7 +373,7 @@ impl Reading {
             }
             into.threads.push(thread);
         }
-        into.stopped = self.stopped(&into.threads);
+        into.stopped = self.stopped(into);
         Ok(())
     }
 
@@ -419,11 +419,12 @@ impl Reading {
     }
 
     /// The thread whose latency ended the run (`-b`), known by its id, and that latency.
-    fn stopped(&self, threads: &[Thread]) -> Option<(String, u64)> {
+    fn stopped(&self, into: &Recorded) -> Option<(String, Nanos)> {
+        let (threads, unit) = (&into.threads, into.unit);
         if let Some(thread) =
             self.exceeded.and_then(|index| threads.iter().find(|thread| thread.index == index))
         {
-            return Some((thread.name(), thread.max));
+            return Some((thread.name(), unit * thread.max as i64));
         }
         let (id, latency) = self.hit.or(self.break_thread.zip(self.break_value))?;
         let listed =
@@ -434,7 +435,7 @@ impl Reading {
             Some(index) => format!("thread {index}"),
             None => format!("thread with id {id}"),
         };
-        Some((name, latency.min(MAX_LATENCY)))
+        Some((name, unit * latency.min(MAX_LATENCY) as i64))
     }
 
     /// Every line is of the same threads; with `-H` there is one more column, the sum, which is

@@ -1,64 +1,59 @@
 //! The tools whose results are read, and what is known of each.
 
-/// A tool whose results can be imported.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Tool {
+macro_rules! tools {
+    ($($(#[$doc:meta])* $tool:ident: $name:literal,)*) => {
+        /// A tool whose results can be imported.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub enum Tool {
+            $($(#[$doc])* $tool,)*
+        }
+
+        impl Tool {
+            pub const ALL: [Tool; [$($name),*].len()] = [$(Tool::$tool),*];
+
+            /// The word for it on the command line.
+            pub fn name(self) -> &'static str {
+                match self { $(Tool::$tool => $name,)* }
+            }
+        }
+    };
+}
+
+tools! {
     /// Wake-up latency of timers (rt-tests).
-    Cyclictest,
+    Cyclictest: "cyclictest",
     /// The same for SCHED_DEADLINE tasks (rt-tests).
-    Cyclicdeadline,
+    Cyclicdeadline: "cyclicdeadline",
     /// Round trips of signals between threads (rt-tests).
-    Signaltest,
+    Signaltest: "signaltest",
     /// POSIX mutexes passed between two threads (rt-tests).
-    Ptsematest,
-    Svsematest,
-    Pmqtest,
+    Ptsematest: "ptsematest",
+    Svsematest: "svsematest",
+    Pmqtest: "pmqtest",
     /// sigwait(3) (rt-tests).
-    Sigwaittest,
+    Sigwaittest: "sigwaittest",
     /// Gaps seen by a busy loop (rt-tests).
-    Oslat,
+    Oslat: "oslat",
     /// Gaps seen by the kernel's hwlat tracer (rt-tests).
-    Hwlatdetect,
-    Timerlat,
-    Osnoise,
+    Hwlatdetect: "hwlatdetect",
+    /// What rtla prints, and the kernel's tracers of the same names.
+    Timerlat: "rtla-timerlat",
+    Osnoise: "rtla-osnoise",
     /// Wake-up latency of timers, with a thread on each CPU (jitterdebugger 0.1 to 0.3).
-    Jitterdebugger,
+    Jitterdebugger: "jitterdebugger",
+    /// Latency of Xenomai's timers (its `latency`), and of those of EVL.
+    Xenomai: "xenomai-latency",
+    Latmus: "latmus",
+    /// cyclictest or timerlat beside loads.
+    Rteval: "rteval",
+    /// Scheduling delays of all threads (`perf sched timehist` and `latency`).
+    PerfSched: "perf-sched",
+    Schbench: "schbench",
+    /// Gaps seen by a busy loop.
+    Sysjitter: "sysjitter",
 }
 
 impl Tool {
-    pub const ALL: [Tool; 12] = [
-        Tool::Cyclictest,
-        Tool::Cyclicdeadline,
-        Tool::Signaltest,
-        Tool::Ptsematest,
-        Tool::Svsematest,
-        Tool::Pmqtest,
-        Tool::Sigwaittest,
-        Tool::Oslat,
-        Tool::Hwlatdetect,
-        Tool::Timerlat,
-        Tool::Osnoise,
-        Tool::Jitterdebugger,
-    ];
-
-    /// The word for it on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Tool::Cyclictest => "cyclictest",
-            Tool::Cyclicdeadline => "cyclicdeadline",
-            Tool::Signaltest => "signaltest",
-            Tool::Ptsematest => "ptsematest",
-            Tool::Svsematest => "svsematest",
-            Tool::Pmqtest => "pmqtest",
-            Tool::Sigwaittest => "sigwaittest",
-            Tool::Oslat => "oslat",
-            Tool::Hwlatdetect => "hwlatdetect",
-            Tool::Timerlat => "rtla-timerlat",
-            Tool::Osnoise => "rtla-osnoise",
-            Tool::Jitterdebugger => "jitterdebugger",
-        }
-    }
-
     /// The tool with this name; rtla's two also under their own names.
     pub fn from_name(name: &str) -> Option<Tool> {
         let bare = name.strip_prefix("rtla-").unwrap_or(name);
@@ -84,6 +79,8 @@ impl Tool {
             Tool::Oslat => "oslat: -b",
             Tool::Timerlat | Tool::Osnoise => "rtla: -E and -b",
             Tool::Jitterdebugger => "jitterdebugger has one size: keep its samples, -s",
+            Tool::Xenomai => "latency: -h and -H",
+            Tool::Latmus => "latmus: -g and -H",
             _ => "this tool has none: cyclictest -h, or punctual itself",
         }
     }
@@ -91,10 +88,8 @@ impl Tool {
     /// Whether `-b` ends a run at the first latency above it (for oslat it is the size of the
     /// histogram).
     pub fn breaks(self) -> bool {
-        !matches!(
-            self,
-            Tool::Oslat | Tool::Hwlatdetect | Tool::Timerlat | Tool::Osnoise | Tool::Jitterdebugger
-        )
+        self.is_pairs()
+            || matches!(self, Tool::Cyclictest | Tool::Cyclicdeadline | Tool::Signaltest)
     }
 
     /// Whether its results are those of pairs, a sender and a receiver.

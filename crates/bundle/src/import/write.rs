@@ -4,13 +4,14 @@ use super::recorded::{Recorded, Thread};
 use super::{ImportOptions, Tool};
 use crate::manifest::{Ending, Outcome};
 use crate::meta::{
-    PhaseMeta, REQUESTED_SCHEDULING, SOURCE_RESOLUTION, SeriesMeta, UNKNOWN_LOSSES,
+    MeasureMeta, PhaseMeta, REQUESTED_SCHEDULING, SOURCE_RESOLUTION, SeriesMeta, UNKNOWN_LOSSES,
     UNKNOWN_SCHEDULING,
 };
 use crate::state::State;
 use crate::summary::Summary;
 use crate::{Bundle, BundleError, BundleWriter, Completeness};
-use punctual_core::{CpuSet, Fact, Finding, Nanos, Policy, Severity};
+use punctual_core::{CpuSet, Fact, Finding, Nanos, Notes, Policy, Severity};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 const PHASE: &str = "imported";
@@ -30,6 +31,8 @@ pub fn write(
     let length = ended.as_nanosecond() - started.as_nanosecond();
     let phase = PhaseMeta {
         duration: recorded.times.and(i64::try_from(length).ok()).map(Nanos).or(recorded.duration),
+        delayed_by: recorded.delayed_by.clone(),
+        measures: measure(recorded).into_iter().collect(),
         ..PhaseMeta::new(PHASE, started)
     };
     writer.write_phase(0, &phase)?;
@@ -60,11 +63,25 @@ pub fn write(
     Ok(summary)
 }
 
+/// The further figures of the tool, as the notes of one measure.
+fn measure(recorded: &Recorded) -> Option<MeasureMeta> {
+    let notes = recorded.notes.clone();
+    (notes != Notes::default()).then(|| MeasureMeta {
+        name: recorded.tool.name().to_owned(),
+        workload: recorded.tool.kind().to_owned(),
+        parameters: BTreeMap::new(),
+        series: recorded.threads.iter().map(Thread::name).collect(),
+        notes,
+    })
+}
+
 fn meta(recorded: &Recorded, thread: &Thread, options: &ImportOptions) -> SeriesMeta {
     let mut details = recorded.details.clone();
     details.insert("source".into(), recorded.source.into());
     details.extend(thread.details.clone());
-    details.insert(UNKNOWN_LOSSES.into(), "unknown".into());
+    if thread.overruns.is_none() {
+        details.insert(UNKNOWN_LOSSES.into(), "unknown".into());
+    }
     details.insert(SOURCE_RESOLUTION.into(), recorded.resolution().to_string());
     let (scheduling, real_time) = scheduling(recorded.tool, thread);
     // A tool that is refused what it was asked for ends: what it states was asked for, real-time or
@@ -106,8 +123,8 @@ fn scheduling(tool: Tool, thread: &Thread) -> (String, bool) {
 fn outcome(recorded: &Recorded) -> Outcome {
     match (&recorded.stopped, recorded.failed) {
         (Some((thread, latency)), _) => {
-            let latency = (recorded.unit * *latency as i64).ns();
-            Outcome::StoppedAbove { series: thread.clone(), latency, limit: None, seq: None }
+            let (series, latency) = (format!("{PHASE}/{thread}"), latency.ns());
+            Outcome::StoppedAbove { series, latency, limit: None, seq: None }
         }
         (None, Some(code)) => {
             Outcome::Failed { why: format!("{} ended with exit code {code}", recorded.tool.name()) }
@@ -123,8 +140,11 @@ fn imported(recorded: &Recorded, source: &str) -> Finding {
     } else {
         "; when it ran is not stated: the times are those of the import"
     };
-    let message = "these figures were imported: single samples, standard deviation, overruns and \
-                   losses are not known";
+    let absent = match recorded.threads.iter().all(|thread| thread.overruns.is_some()) {
+        true => "single samples and standard deviation",
+        false => "single samples, standard deviation, overruns and losses",
+    };
+    let message = format!("these figures were imported: {absent} are not known");
     Finding::new("imported", Severity::Note, "run", message)
         .evidence(format!("{source}; latencies are cut down to whole {unit}{time}"))
         .remedy("measure with punctual where those matter")

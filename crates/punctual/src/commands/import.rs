@@ -10,7 +10,11 @@ use punctual_session::cycles::CycleOptions;
 use punctual_session::messages::shown;
 use punctual_session::traces::{self, Converted, TraceOptions};
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+
+/// The beginning of a file that is looked at.
+const HEAD: u64 = 1 << 16;
 
 /// Import another tool's results into a bundle
 #[derive(clap::Args)]
@@ -21,8 +25,10 @@ use std::path::{Path, PathBuf};
                         output.txt\n\nRecognised by content: cyclictest (JSON, histogram, -v, \
                         status lines), cyclicdeadline, signaltest, ptsematest, svsematest, \
                         pmqtest, sigwaittest, oslat (JSON and text), hwlatdetect, jitterdebugger \
-                        (results.json, samples.raw, status lines), and what `rtla timerlat hist` \
-                        and `rtla osnoise hist` print, one run at a time; and traces of other \
+                        (results.json, samples.raw, status lines), rtla timerlat and osnoise \
+                        (hist, top, the analysis of -a), the tables of the kernel's osnoise, \
+                        timerlat and hwlat tracers, Xenomai's latency, latmus, rteval, perf \
+                        sched, schbench, sysjitter, one run at a time; and traces of other \
                         tools (docs/traces.md), of which the cycles are found.")]
 pub struct Args {
     /// The output file of the other tool, or a bundle with a recording, of which the cycles are
@@ -59,7 +65,8 @@ pub fn run(args: Args) -> Ending {
     let directory = args.output.unwrap_or_else(|| PathBuf::from(format!("punctual-{stem}")));
     let cycles = args.cycles.options();
     let is_dir = args.file.is_dir();
-    let is_trace = traces::is_trace(&args.file) && (is_dir || traces::recognizes(&args.file));
+    let is_trace = traces::is_trace(&args.file)
+        && (is_dir || traces::recognizes(&args.file) && !is_tracer_table(&args.file));
     let what = if is_trace { "a trace" } else { "a directory" };
     let refused = |option: &str, why: &str| {
         Failure::refused(format!("{option} {why}, and {} is {what}", shown(&args.file)))
@@ -113,6 +120,13 @@ fn say_answer(directory: &Path, asked: &CycleArgs) -> Result<(), Failure> {
         output::say(&terminal::answer(&summary, &show_options_of(&bundle)));
     }
     Ok(())
+}
+
+/// Whether the file is figures of the kernel's osnoise or timerlat tracer, which look like a trace.
+fn is_tracer_table(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
+    read.is_ok() && punctual_bundle::import::is_tracer_table(&head)
 }
 
 /// The cycles in the recording of a bundle.

@@ -56,6 +56,7 @@ fn causes_are_shares_with_names_and_what_is_left_is_summed() {
             delay(CauseKind::Irq, Some("eth0"), 0.03),
             delay(CauseKind::Softirq, None, 0.02),
         ],
+        source: None,
     };
     assert_eq!(
         delays_sentence(&delays, time),
@@ -65,6 +66,8 @@ fn causes_are_shares_with_names_and_what_is_left_is_summed() {
     );
     let alone = Delays { samples: 1, incidents: Some(1), causes: Vec::new(), ..delays };
     assert!(delays_sentence(&alone, time).ends_with("(from 2,000 µs on, 1 sample)"));
+    let stated = Delays { source: Some("rtla".to_owned()), ..alone };
+    assert!(delays_sentence(&stated, time).ends_with("(from 2,000 µs on, 1 sample, by rtla)"));
 }
 
 #[test]
@@ -75,6 +78,7 @@ fn names_from_outside_are_harmless() {
         incidents: None,
         from: 1,
         causes: vec![delay(CauseKind::Preempted, Some("\u{1b}[31mred\n"), 1.0)],
+        source: Some("\u{1b}[31m".to_owned()),
     };
     let text = delays_sentence(&delays, time);
     assert!(!text.contains(['\u{1b}', '\n']), "{text:?}");

@@ -36,6 +36,7 @@ pub fn delays(sample: &ExactSample) -> Delays {
         incidents: None,
         from: sample.latency_ns,
         causes: parts.into_iter().map(|part| delay(sample, part)).collect(),
+        source: None,
     }
 }
 

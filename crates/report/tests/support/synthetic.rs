@@ -151,21 +151,14 @@ fn phase(writer: &BundleWriter, recipe: &Recipe, number: usize, name: &str, load
         failures: 0,
     };
     let meta = PhaseMeta {
-        name: name.into(),
-        started: "2026-11-21T08:59:12Z".parse().unwrap(),
         started_monotonic: start,
         duration: recipe.ends.then_some(recipe.period * recipe.samples as i64),
         loads: if load == Load::Idle { Vec::new() } else { loads.iter().map(load_meta).collect() },
-        measures: Vec::new(),
-        evidence: Fact::NotAsked,
-        without_series: Vec::new(),
-        left_out: Vec::new(),
-        ended: Vec::new(),
-        missing: Vec::new(),
         cpu_load: Fact::Known(CpuLoad {
             all: shares(0),
             cpus: (0..recipe.cpus).map(|k| (k, shares(k))).collect(),
         }),
+        ..PhaseMeta::new(name, "2026-11-21T08:59:12Z".parse().unwrap())
     };
     writer.write_phase(number, &meta).unwrap();
     for cpu in 0..recipe.cpus {

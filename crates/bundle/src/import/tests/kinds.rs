@@ -179,16 +179,10 @@ fn who_hit_stop_tracing_is_named() {
                  max:   5   9   5   5\n";
     let outcome = |text: &str| imported(text).manifest.ending.unwrap().outcome;
     assert_eq!(outcome(plain), Outcome::Completed);
-    let of = |series: &str, us: i64| Outcome::StoppedAbove {
-        series: series.into(),
-        latency: us * 1_000,
-        limit: None,
-        seq: None,
-    };
     let analysed = "rtla timerlat hit stop tracing\n## CPU 2 hit stop tracing, analyzing it ##\n\
-                    IRQ handler delay:      1.30 us (0.11 %)\n";
-    assert_eq!(outcome(&format!("{plain}{analysed}")), of("CPU 2/irq", 5));
-    assert_eq!(outcome(&format!("{plain}rtla timerlat hit stop tracing\n")), of("CPU 1/thread", 9));
+                    IRQ handler delay:      1.30 us (0.11 %)\n--------\n\
+                    IRQ latency:   5.20 us (100%)\n";
+    assert_eq!(outcome(&format!("{plain}{analysed}")), stopped_above("CPU 2/irq", 5_200));
 }
 
 #[test]
@@ -253,15 +247,7 @@ fn jitterdebuggers_lines_and_results_agree() {
     );
     let stopped = imported(&hit);
     assert_eq!(series(&stopped)[0].state.data.max, Some(Nanos(31_458)), "the line names the unit");
-    assert_eq!(
-        stopped.manifest.ending.unwrap().outcome,
-        Outcome::StoppedAbove {
-            series: "thread 1".into(),
-            latency: 31_264,
-            limit: None,
-            seq: None
-        }
-    );
+    assert_eq!(stopped.manifest.ending.unwrap().outcome, stopped_above("thread 1", 31_264));
 }
 
 #[test]

@@ -1,0 +1,255 @@
+//! Figures of the osnoise tracer by CPU, and the tables that the kernel's osnoise and timerlat
+//! tracers print themselves (`cat trace`; kernel/trace/trace_output.c).
+//!
+//! ```text
+//! <...>-4102 [002] ....  1893.612204: 1000000  1312  99.86880  14  0  0  1003  31  0
+//! <idle>-0   [000] d.h1    54.029328: #1     context    irq timer_latency       932 ns
+//! ```
+
+use super::numbers::{decimal, number};
+use super::recorded::{MAX_COUNT, MAX_LATENCY, Recorded, Thread, UNKNOWN_MIN, bounded};
+use super::{Malformed, Tool, hwlatdetect};
+use punctual_core::cpuset::MAX_CPUS;
+use punctual_core::notes::{Cell, Column, Table};
+use punctual_core::{Finding, Nanos, Severity};
+use std::collections::BTreeMap;
+
+/// Lines at the beginning of a trace that decide whether it is such a table.
+const LOOKED_AT: usize = 200;
+/// The frequencies that a kernel's tick can have.
+const TICKS: [u64; 4] = [100, 250, 300, 1000];
+
+/// Noise of a CPU, in µs, and how many interferences there were.
+#[derive(Clone, Copy, Default)]
+pub struct Row {
+    pub periods: u64,
+    runtime: u64,
+    noise: u64,
+    /// The largest noise of a period, and of one interference.
+    pub max_noise: u64,
+    max_single: u64,
+    /// Of hardware, NMIs, interrupts, softirqs and threads; `rtla hwnoise` has the first two.
+    counts: [Option<u64>; 5],
+}
+
+impl Row {
+    /// What follows CPU and periods in a row of rtla: runtime, noise, share, the two largest, and
+    /// counts.
+    pub fn read(rest: &str, at: usize) -> Result<Row, Malformed> {
+        let words: Vec<&str> = rest.split_ascii_whitespace().collect();
+        let [runtime, noise, share, noises, single, counts @ ..] = words.as_slice() else {
+            return Err(Malformed::at(at, "a row with too few figures"));
+        };
+        let mut row = Row::with_counts(counts, at)?;
+        decimal(share, at)?;
+        row.runtime = bounded(number(runtime, at)?, MAX_COUNT, "the runtime", at)?;
+        row.noise = bounded(number(noise, at)?, MAX_COUNT, "the noise", at)?;
+        row.max_noise = bounded(number(noises, at)?, MAX_LATENCY, "the noise", at)?;
+        row.max_single = bounded(number(single, at)?, MAX_LATENCY, "the noise", at)?;
+        Ok(row)
+    }
+
+    /// A period as the kernel prints it: it has no largest noise of several periods.
+    fn of_period(rest: &str, at: usize) -> Result<Row, Malformed> {
+        let mut words: Vec<&str> = rest.split_ascii_whitespace().collect();
+        if let Some(noise) = words.get(1).copied() {
+            words.insert(3.min(words.len()), noise);
+        }
+        Row::read(&words.join(" "), at).map(|row| Row { periods: 1, ..row })
+    }
+
+    fn with_counts(words: &[&str], at: usize) -> Result<Row, Malformed> {
+        let mut row = Row::default();
+        for (count, word) in row.counts.iter_mut().zip(words) {
+            *count = Some(bounded(number(word, at)?, MAX_COUNT, "the count", at)?);
+        }
+        Ok(row)
+    }
+
+    fn add(&mut self, other: &Row) {
+        self.periods += other.periods;
+        self.runtime += other.runtime;
+        self.noise += other.noise;
+        self.max_noise = self.max_noise.max(other.max_noise);
+        self.max_single = self.max_single.max(other.max_single);
+        for (own, count) in self.counts.iter_mut().zip(other.counts) {
+            *own = own.zip(count).map(|(own, count)| own + count);
+        }
+    }
+
+    /// The tick, where every interference is an interrupt or the softirq that it raised, and there
+    /// are as many as ticks. Nothing in the figures proves more.
+    fn tick(&self, cpu: u32) -> Option<Finding> {
+        let [Some(0), Some(0), Some(irqs), Some(softirqs), Some(0)] = self.counts else {
+            return None;
+        };
+        let rate = (irqs.max(softirqs) == irqs && self.runtime >= 1_000_000)
+            .then(|| irqs as f64 * 1e6 / self.runtime as f64)?;
+        let is_tick = |hz: &u64| (rate - *hz as f64).abs() <= (*hz as f64 / 100.0).max(2.0);
+        let hz = TICKS.into_iter().find(is_tick)?;
+        let each = self.noise as f64 / (irqs + softirqs).max(1) as f64;
+        let message = format!(
+            "{rate:.0} interrupts a second of about {:.1} us: the tick at HZ={hz}, probably",
+            (each * 10.0).floor() / 10.0
+        );
+        Some(
+            Finding::new("noise-of-the-tick", Severity::Note, format!("CPU {cpu}"), message)
+                .evidence("osnoise counts interferences; it does not name them")
+                .remedy(
+                    "`punctual attach --cpus` names each; nohz_full stops the tick where one task \
+                     runs",
+                ),
+        )
+    }
+
+    fn cells(&self, cpu: u32) -> Vec<Cell> {
+        let us = |us: u64| Cell::from(Nanos::MICRO * us as i64);
+        let share = self.noise as f64 / self.runtime.max(1) as f64;
+        let mut cells = vec![
+            Cell::from(cpu.to_string()),
+            self.periods.into(),
+            us(self.runtime),
+            us(self.noise),
+            Cell::Number(share),
+            us(self.max_single),
+        ];
+        cells.extend(self.counts.map(|count| count.map_or(Cell::Nothing, Cell::from)));
+        cells
+    }
+}
+
+/// Adds noise by CPU: a series of the noise of each period, the table, and what the counts look
+/// like.
+pub fn put(rows: BTreeMap<u32, Row>, into: &mut Recorded) {
+    for (cpu, row) in rows.iter().filter(|(_, row)| row.periods > 0) {
+        into.threads.push(Thread {
+            index: into.threads.len(),
+            name: Some(format!("CPU {cpu}/noise")),
+            cpu: Some(*cpu),
+            undistributed: row.periods,
+            min: UNKNOWN_MIN,
+            mean: row.noise as f64 / row.periods as f64,
+            max: row.max_noise,
+            ..Thread::default()
+        });
+    }
+    tabulate(&rows, into);
+}
+
+fn tabulate(rows: &BTreeMap<u32, Row>, into: &mut Recorded) {
+    if rows.is_empty() {
+        return;
+    }
+    let columns = [
+        ("cpu", ""),
+        ("periods", "count"),
+        ("runtime", "ns"),
+        ("noise", "ns"),
+        ("share", "ratio"),
+        ("largest single", "ns"),
+        ("hardware", "count"),
+        ("NMIs", "count"),
+        ("interrupts", "count"),
+        ("softirqs", "count"),
+        ("threads", "count"),
+    ];
+    into.notes.tables.push(Table {
+        name: "osnoise".into(),
+        title: "noise of each CPU, and its interferences".into(),
+        columns: columns.into_iter().map(|(name, unit)| Column::new(name, unit)).collect(),
+        rows: rows.iter().map(|(cpu, row)| row.cells(*cpu)).collect(),
+    });
+    into.findings.extend(rows.iter().filter_map(|(cpu, row)| row.tick(*cpu)));
+}
+
+/// A line of the kernel's own table.
+enum Line {
+    Period(Row),
+    /// A kind of latency, in ns.
+    Latency(&'static str, u64),
+}
+
+/// The tool under which the table of a tracer is kept, hwlat's too: the first lines of the text
+/// that are no comment are rows of it.
+pub fn recognize(text: &str) -> Option<Tool> {
+    let mut tool = None;
+    for (at, line) in text.lines().take(LOOKED_AT).enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') || line.starts_with("=>") {
+            continue;
+        }
+        let own = match row(line, at) {
+            Some(Ok((_, Line::Period(_)))) => Tool::Osnoise,
+            Some(Ok((_, Line::Latency(..)))) => Tool::Timerlat,
+            // A line that was cut off by a bound on what was read decides nothing.
+            Some(Err(_)) => break,
+            None if line.contains(hwlatdetect::TRACER) => Tool::Hwlatdetect,
+            None if line.ends_with("<stack trace>") => continue,
+            None => return None,
+        };
+        if tool.replace(own).is_some_and(|before| before != own) {
+            return None;
+        }
+    }
+    tool
+}
+
+/// CPU and content of a row; `None`: it is another line.
+fn row(line: &str, at: usize) -> Option<Result<(u32, Line), Malformed>> {
+    let (head, rest) = line.rsplit_once(": ")?;
+    let (_, after) = head.rsplit_once('[')?;
+    let cpu = after.split_once(']')?.0.parse().ok().filter(|cpu| (*cpu as usize) < MAX_CPUS)?;
+    if let Some((_, latency)) = rest.split_once(" timer_latency ") {
+        let words: Vec<&str> = rest.split_ascii_whitespace().collect();
+        let part = match words.get(1..3)? {
+            ["context", "irq"] => "/irq",
+            ["context", "thread"] => "/thread",
+            ["context", _] => "/user",
+            _ => return None,
+        };
+        let ns = latency.trim().strip_suffix("ns").unwrap_or(latency);
+        return Some(number(ns.trim(), at).map(|ns| (cpu, Line::Latency(part, ns))));
+    }
+    let is_period = rest.split_ascii_whitespace().count() == 9
+        && rest.bytes().all(|c| c.is_ascii_digit() || b" \t.,".contains(&c));
+    is_period.then(|| Row::of_period(rest, at).map(|row| (cpu, Line::Period(row))))
+}
+
+/// Reads the kernel's table.
+pub fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
+    let source = match tool {
+        Tool::Timerlat => "the timerlat tracer's table",
+        _ => "the osnoise tracer's table",
+    };
+    let mut into = Recorded::of(tool, source);
+    let mut rows: BTreeMap<u32, Row> = BTreeMap::new();
+    let mut values: BTreeMap<(u32, &str), Vec<u64>> = BTreeMap::new();
+    for (k, line) in text.lines().enumerate() {
+        let at = k + 1;
+        let line = line.trim();
+        let Some((cpu, of)) = row(line, at).filter(|_| !line.starts_with('#')).transpose()? else {
+            continue;
+        };
+        let mut add = |part, value| values.entry((cpu, part)).or_default().push(value);
+        match of {
+            Line::Latency(part, ns) => {
+                add(part, bounded(ns, MAX_LATENCY * 1_000, "the latency", at)?);
+            }
+            Line::Period(row) => {
+                add("/noise", row.noise);
+                add("/single", row.max_single);
+                rows.entry(cpu).and_modify(|before| before.add(&row)).or_insert(row);
+            }
+        }
+    }
+    if tool == Tool::Timerlat {
+        into.unit = Nanos(1);
+    }
+    for ((cpu, part), values) in values {
+        let name = Some(format!("CPU {cpu}{part}"));
+        let thread = Thread::of_values(into.threads.len(), values);
+        into.threads.push(Thread { cpu: Some(cpu), name, ..thread });
+    }
+    tabulate(&rows, &mut into);
+    Ok(into)
+}

@@ -1,0 +1,404 @@
+//! rtla's analysis of the latency that crossed a threshold (timerlat_aa.c, from rtla 6.5 on):
+//! who delayed it, and by how much. Tabs, spaces and decimal commas are all read.
+//!
+//! ```text
+//! ## CPU 3 hit stop tracing, analyzing it ##
+//!   IRQ handler delay:                        1.30 us (0.11 %)
+//!   IRQ latency:                              1.90 us
+//!   Blocking thread:                       1223.16 us (99.00 %)
+//!                      insync:4048         1223.16 us
+//! ------------------------------------------------------------------------
+//!   Thread latency:                        1235.47 us (100%)
+//! ```
+
+use super::series_name;
+use crate::answer::{Delay, Delays};
+use crate::import::Malformed;
+use crate::import::numbers::microseconds;
+use crate::import::recorded::{Recorded, Thread};
+use punctual_core::cpuset::MAX_CPUS;
+use punctual_core::notes::{Cell, Column, Table};
+use punctual_core::{CauseKind, Finding, Nanos, Severity};
+
+/// Lines of one analysis that are kept, and analyses of one text.
+const MAX_LINES: usize = 256;
+const MAX_ANALYSES: usize = 256;
+
+/// The two decimals of a microsecond that are printed.
+const UNIT: Nanos = Nanos(10);
+
+/// A line of the analysis that begins a part of the latency.
+const PARTS: [(&str, Option<CauseKind>); 8] = [
+    ("Previous IRQ interference", None),
+    ("IRQ handler delay", Some(CauseKind::TimerIrqDelay)),
+    ("Timerlat IRQ duration", Some(CauseKind::Irq)),
+    ("Blocking thread", Some(CauseKind::NonPreemptible)),
+    ("NMI interference", Some(CauseKind::Nmi)),
+    ("IRQ interference", Some(CauseKind::Irq)),
+    ("Softirq interference", Some(CauseKind::Softirq)),
+    ("Thread interference", Some(CauseKind::Preempted)),
+];
+
+/// What the text says of its stop.
+pub enum Stop {
+    None,
+    /// The series, and its latency.
+    Known(String, Nanos),
+    Unknown,
+}
+
+/// All that a text holds of its stop.
+#[derive(Default)]
+pub struct Analyses {
+    stopped: bool,
+    all: Vec<Analysis>,
+    /// The longest latency that ended an idle state, and its CPU.
+    from_idle: Option<(Nanos, u32)>,
+    /// Whether the tasks of all CPUs follow (`--dump-tasks`).
+    tasks: bool,
+}
+
+/// The analysis of one latency.
+#[derive(Default)]
+struct Analysis {
+    cpu: Option<u32>,
+    parts: Vec<Part>,
+    irq_latency: Option<Nanos>,
+    /// The latency, and whether it is the interrupt's.
+    total: Option<(Nanos, bool)>,
+    /// Callers of the timer's interrupt, innermost first.
+    stack: Vec<String>,
+    in_stack: bool,
+}
+
+/// A part of the latency: how long, and who.
+struct Part {
+    title: &'static str,
+    cause: Option<CauseKind>,
+    time: Option<Nanos>,
+    is_idle: bool,
+    who: Vec<(String, Option<Nanos>)>,
+}
+
+impl Analyses {
+    pub fn is_empty(&self) -> bool {
+        self.all.iter().all(|one| one.total.is_none())
+    }
+
+    /// Takes a line if it is one of these. Older versions leave out the end of the first of two
+    /// lines; rteval that of the rule.
+    pub fn line(&mut self, line: &str) -> bool {
+        let labels = ["IRQ handler delay:", "Thread latency:", "IRQ latency:"];
+        let inside = labels.iter().filter_map(|label| line.find(label).filter(|at| *at > 0)).min();
+        match inside.map(|at| line.split_at(at)) {
+            Some((first, second)) => self.one(first.trim()) | self.one(second),
+            None => self.one(line),
+        }
+    }
+
+    fn one(&mut self, line: &str) -> bool {
+        if let Some((before, _)) = line.split_once("hit stop tracing") {
+            self.stopped = true;
+            let cpu = before.trim_start_matches(['#', ' ']).strip_prefix("CPU ");
+            if let Some(cpu) = cpu.and_then(|cpu| cpu.trim().parse().ok()) {
+                self.begin(Some(cpu));
+            }
+            return true;
+        }
+        if let Some(rest) = line.strip_prefix("Max timerlat IRQ latency from idle:") {
+            let cpu = rest.rsplit_once("in cpu").and_then(|(_, cpu)| cpu.trim().parse().ok());
+            self.from_idle = time_of(rest).zip(cpu);
+            return true;
+        }
+        if line == "Printing CPU tasks:" {
+            self.tasks = true;
+            return true;
+        }
+        if self.tasks && line.starts_with('[') {
+            return true;
+        }
+        let is_first = line.starts_with("IRQ handler delay") || line.starts_with("Previous IRQ");
+        if is_first && self.all.last().is_none_or(|last| last.total.is_some()) {
+            self.begin(None);
+        }
+        let open = self.all.last_mut().filter(|last| last.total.is_none());
+        open.is_some_and(|analysis| analysis.line(line))
+    }
+
+    fn begin(&mut self, cpu: Option<u32>) {
+        if self.all.len() < MAX_ANALYSES {
+            let cpu = cpu.filter(|cpu| (*cpu as usize) < MAX_CPUS);
+            self.all.push(Analysis { cpu, ..Analysis::default() });
+        }
+    }
+
+    /// The result of a text that holds nothing else (`--aa-only`, or a part of a report): one
+    /// latency of each kind that is stated.
+    pub fn alone(&self, lines: usize, mut into: Recorded) -> Result<Recorded, Malformed> {
+        into.unit = UNIT;
+        for analysis in &self.all {
+            let Some((total, is_irq)) = analysis.total else { continue };
+            let irq = analysis.irq_latency.filter(|_| !is_irq).map(|latency| (latency, "/irq"));
+            let part = if is_irq { "/irq" } else { "/thread" };
+            for (latency, part) in irq.into_iter().chain([(total, part)]) {
+                let value = (latency.ns() / UNIT.ns()) as u64;
+                let name = analysis.name(part);
+                if into.threads.iter().any(|thread| thread.name() == name) {
+                    return Err(Malformed::at(lines, format!("{name} is analysed twice in it")));
+                }
+                let (cpu, name) = (analysis.cpu, Some(name));
+                let index = into.threads.len();
+                into.threads.push(Thread { cpu, name, ..Thread::of_values(index, [value]) });
+            }
+        }
+        let message = "only the latency that stopped rtla is in it: there is no distribution, and \
+                       how many were shorter is not known";
+        into.findings.push(
+            Finding::new("only-above-threshold", Severity::Note, "", message)
+                .remedy("import the table or histogram that rtla printed before it, too"),
+        );
+        Ok(into)
+    }
+
+    /// Adds what delayed the latency, and returns which one stopped rtla.
+    pub fn put(mut self, into: &mut Recorded) -> Stop {
+        let from_idle = self.from_idle;
+        self.all.retain(|one| one.total.is_some());
+        for analysis in &mut self.all {
+            analysis.cpu = analysis.cpu.or_else(|| analysis.find_cpu(into, from_idle));
+        }
+        let stops: Vec<(String, Nanos)> = self.all.iter().filter_map(|a| a.stop(into)).collect();
+        for (analysis, (series, latency)) in self.all.iter().zip(&stops) {
+            into.delayed_by.push(Delays {
+                series: Some(series.clone()),
+                samples: 1,
+                incidents: Some(1),
+                from: latency.ns(),
+                causes: analysis.causes(),
+                source: Some("rtla".to_owned()),
+            });
+        }
+        let tables = [self.parts_table(), self.stack_table()];
+        into.notes.tables.extend(tables.into_iter().filter(|table| !table.rows.is_empty()));
+        // rtla analyses each CPU that was beyond the threshold, in their order.
+        match (self.stopped || !self.all.is_empty(), self.all.first(), stops.first()) {
+            (true, Some(first), Some((series, latency)))
+                if first.cpu.is_some() || into.threads.iter().any(|of| of.name() == *series) =>
+            {
+                Stop::Known(series.clone(), *latency)
+            }
+            (true, ..) => Stop::Unknown,
+            _ => Stop::None,
+        }
+    }
+
+    fn parts_table(&self) -> Table {
+        let columns = [("cpu", ""), ("part", ""), ("who", ""), ("time", "ns"), ("share", "ratio")];
+        let mut rows = Vec::new();
+        for analysis in &self.all {
+            let cpu = || analysis.cpu.map_or(Cell::Nothing, |cpu| cpu.to_string().into());
+            let total = analysis.total.map_or(Nanos::ZERO, |(total, _)| total);
+            let mut row = |part: &str, who: Cell, time: Option<Nanos>| {
+                let share = time.and_then(|time| share(time, total)).map(Cell::Number);
+                let time = time.map_or(Cell::Nothing, Cell::from);
+                rows.push(vec![cpu(), part.into(), who, time, share.unwrap_or(Cell::Nothing)]);
+            };
+            for part in &analysis.parts {
+                row(part.title, Cell::Nothing, part.time);
+                for (who, time) in &part.who {
+                    row(part.title, who.as_str().into(), *time);
+                }
+            }
+        }
+        table("rtla-analysis", "what rtla states of the latency that stopped it", &columns, rows)
+    }
+
+    fn stack_table(&self) -> Table {
+        let row = |cpu: Option<u32>, function: &String| {
+            let cpu = cpu.map_or(Cell::Nothing, |cpu| cpu.to_string().into());
+            vec![cpu, function.as_str().into()]
+        };
+        let rows = self.all.iter().flat_map(|one| one.stack.iter().map(move |of| row(one.cpu, of)));
+        let title = "where the blocking thread was at the timer's interrupt";
+        table("rtla-stack", title, &[("cpu", ""), ("function", "")], rows.collect())
+    }
+}
+
+fn table(name: &str, title: &str, columns: &[(&str, &str)], rows: Vec<Vec<Cell>>) -> Table {
+    let columns = columns.iter().map(|(name, unit)| Column::new(name, unit)).collect();
+    Table { name: name.into(), title: title.into(), columns, rows }
+}
+
+impl Analysis {
+    fn name(&self, part: &str) -> String {
+        self.cpu.map_or_else(|| format!("unknown CPU{part}"), |cpu| series_name(cpu, part))
+    }
+
+    /// Takes a line below the first.
+    fn line(&mut self, line: &str) -> bool {
+        if let Some(function) = line.strip_prefix("->").filter(|_| self.in_stack) {
+            if self.stack.len() < MAX_LINES {
+                self.stack.push(function.trim().chars().take(100).collect());
+            }
+            return true;
+        }
+        self.in_stack = false;
+        let stack = ["Blocking thread stack trace", "Blocking thread stacktrace"];
+        if stack.iter().any(|title| line.starts_with(title)) {
+            self.in_stack = true;
+            return true;
+        }
+        if !line.is_empty() && line.bytes().all(|byte| byte == b'-') {
+            return true;
+        }
+        let is_total = line.contains("(100%)") || line.contains("(100 %)");
+        if let Some(rest) = line.strip_prefix("IRQ latency:") {
+            self.irq_latency = time_of(rest);
+            if is_total {
+                self.total = self.irq_latency.map(|latency| (latency, true));
+            }
+            return true;
+        }
+        if let Some(rest) = line.strip_prefix("Thread latency:") {
+            self.total = time_of(rest).map(|latency| (latency, false));
+            return true;
+        }
+        if self.parts.len() >= MAX_LINES {
+            return true;
+        }
+        if let Some((title, cause)) = PARTS.iter().find(|(title, _)| line.starts_with(title)) {
+            self.parts.push(Part {
+                title,
+                cause: *cause,
+                time: time_of(line),
+                is_idle: line.contains("(exit from idle)"),
+                who: Vec::new(),
+            });
+            return true;
+        }
+        let last = self.parts.last_mut().filter(|part| part.who.len() < MAX_LINES);
+        let Some((part, who)) = last.zip(named(line)) else { return false };
+        part.who.push(who);
+        true
+    }
+
+    /// The CPU, where rtla does not name it: that of the longest exit from idle if it was this
+    /// one, else the only one whose largest latency it is.
+    fn find_cpu(&self, into: &Recorded, from_idle: Option<(Nanos, u32)>) -> Option<u32> {
+        let idle = from_idle.filter(|(latency, _)| Some(*latency) == self.irq_latency);
+        let is_idle = self.parts.iter().any(|part| part.is_idle);
+        if let Some((_, cpu)) = idle.filter(|_| is_idle) {
+            return Some(cpu);
+        }
+        let mut own = into.threads.iter().filter(|thread| self.is_largest(thread, into.unit));
+        let cpu = own.next()?.cpu?;
+        own.all(|thread| thread.cpu == Some(cpu)).then_some(cpu)
+    }
+
+    /// Whether the latency is the largest of a series of its kind.
+    fn is_largest(&self, thread: &Thread, unit: Nanos) -> bool {
+        let Some((total, is_irq)) = self.total else { return false };
+        thread.cycles() > 0
+            && thread.name().ends_with("/irq") == is_irq
+            && unit.ns() > 0
+            && thread.max == (total.ns() / unit.ns()) as u64
+    }
+
+    /// The series that stopped it: of a CPU with user threads, the return to user mode where that
+    /// is the longest.
+    fn stop(&self, into: &Recorded) -> Option<(String, Nanos)> {
+        let (total, is_irq) = self.total?;
+        let own = || into.threads.iter().filter(|of| self.cpu.is_some() && of.cpu == self.cpu);
+        let mut largest = own().filter(|thread| self.is_largest(thread, into.unit));
+        let only = || own().next().filter(|_| own().count() == 1);
+        let default = self.name(if is_irq { "/irq" } else { "/thread" });
+        Some((largest.next().or_else(only).map_or(default, Thread::name), total))
+    }
+
+    /// What delayed it. Of an interrupt's latency rtla knows the task alone: the handler delay that
+    /// it prints there is that of the cycle before.
+    fn causes(&self) -> Vec<Delay> {
+        let Some((total, is_irq)) = self.total else { return Vec::new() };
+        let who = self.blocking_thread();
+        if is_irq {
+            let kind = match &who {
+                Some(who) if who.starts_with("swapper/") => CauseKind::IdleExit,
+                _ => CauseKind::TimerIrqDelay,
+            };
+            let who = who.filter(|_| kind == CauseKind::TimerIrqDelay);
+            return vec![delay(kind, who, 1.0)];
+        }
+        let mut causes = Vec::new();
+        for part in &self.parts {
+            let Some(cause) = part.cause else { continue };
+            let cause = if part.is_idle { CauseKind::IdleExit } else { cause };
+            let mut add = |who: Option<String>, time: Option<Nanos>| {
+                let share = time.and_then(|time| share(time, total)).filter(|share| *share > 0.0);
+                causes.extend(share.map(|share| delay(cause, who, share)));
+            };
+            match part.who.as_slice() {
+                [] => add(None, part.time),
+                [_] if cause == CauseKind::NonPreemptible => add(who.clone(), part.time),
+                all => all.iter().for_each(|(who, time)| add(Some(who.clone()), *time)),
+            }
+        }
+        causes.sort_by(|one, other| other.share.total_cmp(&one.share));
+        causes
+    }
+
+    /// The task that ran when the timer's interrupt came, with the function that it was in.
+    fn blocking_thread(&self) -> Option<String> {
+        let part = self.parts.iter().find(|part| part.cause == Some(CauseKind::NonPreemptible))?;
+        let (who, _) = part.who.first()?;
+        Some(match interrupted(&self.stack) {
+            Some(function) => format!("{who} in {function}"),
+            None => who.clone(),
+        })
+    }
+}
+
+/// The innermost function below the interrupt's own that is not that of a lock.
+fn interrupted(stack: &[String]) -> Option<&str> {
+    const ENTRIES: [&str; 10] = [
+        "asm_",
+        "el1",
+        "el0",
+        "__irq_",
+        "irq_entries",
+        "do_IRQ",
+        "ret_from",
+        "apic_timer",
+        "call_on_irq_stack",
+        "handle_riscv_irq",
+    ];
+    let is_entry = |name: &String| ENTRIES.iter().any(|entry| name.starts_with(entry));
+    let below = stack.iter().rposition(is_entry)? + 1;
+    stack[below..].iter().map(String::as_str).find(|name| !name.starts_with("_raw_"))
+}
+
+fn delay(kind: CauseKind, who: Option<String>, share: f64) -> Delay {
+    Delay { cause: kind.id().to_owned(), words: kind.words().to_owned(), who, share }
+}
+
+fn share(time: Nanos, total: Nanos) -> Option<f64> {
+    (total.ns() > 0).then(|| (time.ns() as f64 / total.ns() as f64).min(1.0))
+}
+
+/// The last time of a line: `up to 2.22 us`, `48.21 us (91.09 %)`.
+fn time_of(line: &str) -> Option<Nanos> {
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let at = words.iter().rposition(|word| *word == "us")?;
+    microseconds(words.get(at.checked_sub(1)?)?)
+}
+
+/// `insync:4048   1223.16 us`, or the task alone.
+fn named(line: &str) -> Option<(String, Option<Nanos>)> {
+    let time = time_of(line);
+    let who = match time {
+        Some(_) => line.trim_end_matches(" us").trim_end().rsplit_once([' ', '\t'])?.0,
+        None => line,
+    };
+    let who = who.trim();
+    let is_task = who.rsplit_once(':').is_some_and(|(_, id)| id.parse::<u64>().is_ok());
+    (is_task || who == "nmi").then(|| (who.chars().take(40).collect(), time))
+}

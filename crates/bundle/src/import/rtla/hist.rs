@@ -1,0 +1,295 @@
+//! The histograms of `rtla timerlat hist` and `rtla osnoise hist`: a column a CPU and kind of
+//! latency, a row a bin that is not empty, then what lay beyond, and figures. Title and names of
+//! columns (`--no-header`) and figures (`--no-summary`) may be absent.
+
+use super::{days_and_clock, series_name, unit_assumed};
+use crate::import::numbers::{common_divisor, decimal, number, numbers, second_run};
+use crate::import::recorded::{BINS, MAX_COUNT, MAX_LATENCY, Recorded, Thread, bounded};
+use crate::import::{Malformed, Tool};
+use punctual_core::cpuset::MAX_CPUS;
+use punctual_core::{Finding, Nanos, Severity};
+
+/// The most columns: three kinds of each CPU.
+const MAX_COLUMNS: usize = 3 * MAX_CPUS;
+
+#[derive(Default)]
+pub struct Hist {
+    unit: Option<Nanos>,
+    duration: Option<Nanos>,
+    columns: Vec<Thread>,
+    /// The latency of the last row.
+    last: Option<u64>,
+    /// The greatest common divisor of all rows: the width of a bin, or a multiple of it.
+    divisor: u64,
+    over: Option<Vec<u64>>,
+    count: Option<Vec<u64>>,
+    /// From here on there are the figures of all CPUs together, of these kinds.
+    all: Option<Vec<&'static str>>,
+    /// Whether there was a title, and a row that names the columns.
+    titled: bool,
+    headed: bool,
+}
+
+/// A row that names the columns: `Index   IRQ-000   Thr-000`.
+pub fn recognize_header(line: &str) -> Option<Tool> {
+    let first = line.strip_prefix("Index")?.split_ascii_whitespace().next()?;
+    match first.split_once('-')?.0 {
+        "CPU" => Some(Tool::Osnoise),
+        "IRQ" | "Thr" | "Usr" => Some(Tool::Timerlat),
+        _ => None,
+    }
+}
+
+/// A histogram without title and header: it ends with what lay beyond. Only osnoise's means have
+/// decimals.
+pub fn recognize_rows(text: &str) -> Option<Tool> {
+    let figures = |name: &str| text.lines().find_map(|line| line.trim().strip_prefix(name));
+    let over = figures("over:")?;
+    let is_number = |word: &str| word.parse::<u64>().is_ok();
+    let mean = figures("avg:").unwrap_or_default();
+    let has_some = !over.trim().is_empty() && over.split_ascii_whitespace().all(is_number);
+    has_some.then_some(match mean.contains(['.', ',']) {
+        true => Tool::Osnoise,
+        false => Tool::Timerlat,
+    })
+}
+
+impl Hist {
+    pub fn is_seen(&self) -> bool {
+        self.titled || self.headed || self.over.is_some()
+    }
+
+    pub fn line(&mut self, at: usize, line: &str) -> Result<(), Malformed> {
+        if let Some(comment) = line.strip_prefix('#') {
+            return self.comment(at, comment.trim());
+        }
+        if let Some(columns) = line.strip_prefix("Index") {
+            return self.header(at, columns);
+        }
+        let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        match first.strip_suffix(':') {
+            Some("ALL") => {
+                self.all = Some(rest.split_ascii_whitespace().filter_map(part_of).collect());
+                Ok(())
+            }
+            Some(name) if self.all.is_none() => self.figures(at, name, rest),
+            None if first.starts_with(|c: char| c.is_ascii_digit()) && self.over.is_none() => {
+                // Without a header other text may precede it.
+                let is_row = self.headed || numbers(line, at).is_ok_and(|all| all.len() > 1);
+                if is_row { self.row(at, first, rest) } else { Ok(()) }
+            }
+            None if self.titled && !self.headed && part_of_column(first).is_some() => {
+                Err(Malformed::at(at, "its rows have no latency: run rtla without --no-index"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn comment(&mut self, at: usize, comment: &str) -> Result<(), Malformed> {
+        if comment.starts_with("RTLA ") {
+            if std::mem::replace(&mut self.titled, true) {
+                return Err(second_run(at));
+            }
+        } else if let Some(unit) = comment.strip_prefix("Time unit is ") {
+            let unit = match unit.split_ascii_whitespace().next() {
+                Some("microseconds") => Nanos::MICRO,
+                Some("nanoseconds") => Nanos(1),
+                _ => {
+                    return Err(Malformed::at(
+                        at,
+                        "the unit is neither microseconds nor nanoseconds",
+                    ));
+                }
+            };
+            if self.unit.replace(unit).is_some() {
+                return Err(second_run(at));
+            }
+        } else if let Some(duration) = comment.strip_prefix("Duration:") {
+            self.duration = days_and_clock(duration);
+        }
+        Ok(())
+    }
+
+    /// `   IRQ-000   Thr-000   Usr-000`, or `   CPU-000`.
+    fn header(&mut self, at: usize, columns: &str) -> Result<(), Malformed> {
+        if std::mem::replace(&mut self.headed, true) || !self.columns.is_empty() {
+            return Err(second_run(at));
+        }
+        for (index, word) in columns.split_ascii_whitespace().enumerate() {
+            let (cpu, part) = part_of_column(word).ok_or_else(|| {
+                let shown = word.chars().take(40).collect::<String>();
+                Malformed::at(at, format!("the column {shown:?} is not known"))
+            })?;
+            if index >= MAX_COLUMNS {
+                return Err(Malformed::at(at, "more columns than CPUs"));
+            }
+            let name = Some(series_name(cpu, part));
+            self.columns.push(Thread { index, cpu: Some(cpu), name, ..Thread::default() });
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, at: usize, latency: &str, counts: &str) -> Result<(), Malformed> {
+        let latency = bounded(number(latency, at)?, MAX_LATENCY, "the latency", at)?;
+        if self.last.is_some_and(|last| last >= latency) {
+            return Err(Malformed::at(
+                at,
+                format!("the latency {latency} comes twice or out of order"),
+            ));
+        }
+        self.last = Some(latency);
+        self.divisor = common_divisor(self.divisor, latency);
+        let counts = self.counts(at, numbers(counts, at)?)?;
+        for (column, count) in self.columns.iter_mut().zip(counts) {
+            let count = bounded(count, MAX_COUNT, "the count", at)?;
+            if count > 0 {
+                column.bins.push((latency, count));
+            }
+        }
+        Ok(())
+    }
+
+    fn figures(&mut self, at: usize, name: &str, rest: &str) -> Result<(), Malformed> {
+        if !["over", "count", "min", "avg", "max"].contains(&name) {
+            return Ok(());
+        }
+        if name == "over" && self.over.is_some() {
+            return Err(second_run(at));
+        }
+        // What has no sample is a dash, or the largest number of 64 bits; means of osnoise have
+        // decimals.
+        let figure = |word: &str| match (word, name) {
+            ("-" | "18446744073709551615", _) => Ok(0.0),
+            (word, "avg") => decimal(word, at),
+            (word, _) => number(word, at).map(|number| number as f64),
+        };
+        let figures: Vec<f64> =
+            rest.split_ascii_whitespace().map(figure).collect::<Result<_, _>>()?;
+        let limit = if matches!(name, "over" | "count") { MAX_COUNT } else { MAX_LATENCY };
+        // Without a column there is nothing, or one zero.
+        let nothing = self.columns.is_empty() && figures.iter().all(|figure| *figure == 0.0);
+        let figures = if nothing && self.headed { Vec::new() } else { self.counts(at, figures)? };
+        if let Some(figure) = figures.iter().find(|figure| **figure > limit as f64) {
+            return Err(Malformed::at(at, format!("{figure} is implausible (more than {limit})")));
+        }
+        match name {
+            "over" => self.over = Some(figures.iter().map(|figure| *figure as u64).collect()),
+            "count" => self.count = Some(figures.iter().map(|figure| *figure as u64).collect()),
+            _ => {
+                for (column, figure) in self.columns.iter_mut().zip(figures) {
+                    match name {
+                        "min" => column.min = figure as u64,
+                        "avg" => column.mean = figure,
+                        _ => column.max = figure as u64,
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The list, if it has one number for each column. Without a header the first row shows how
+    /// many there are.
+    fn counts<T>(&mut self, at: usize, list: Vec<T>) -> Result<Vec<T>, Malformed> {
+        if !self.headed && self.columns.is_empty() && list.len() <= MAX_COLUMNS {
+            let column = |index| Thread { index, ..Thread::default() };
+            self.columns = (0..list.len()).map(column).collect();
+        }
+        if list.len() != self.columns.len() {
+            let why = format!(
+                "{} numbers in this row, {} columns in the header",
+                list.len(),
+                self.columns.len()
+            );
+            return Err(Malformed::at(at, why));
+        }
+        Ok(list)
+    }
+
+    pub fn recorded(
+        mut self,
+        lines: usize,
+        mut into: Recorded,
+        nanoseconds: bool,
+    ) -> Result<Recorded, Malformed> {
+        let Some(over) = self.over.take() else {
+            return Err(Malformed::at(
+                lines,
+                "there is no row `over:`: it was cut off, or rtla ran with --no-index",
+            ));
+        };
+        into.unit = self.unit.unwrap_or(if nanoseconds { Nanos(1) } else { Nanos::MICRO });
+        into.step = self.divisor.max(1);
+        into.duration = self.duration;
+        if self.unit.is_none() && !nanoseconds {
+            into.findings.push(unit_assumed());
+        }
+        if !self.headed && !self.columns.is_empty() {
+            into.findings.push(columns_not_named());
+            let kinds = self.all.take().unwrap_or_default();
+            for (k, column) in self.columns.iter_mut().enumerate() {
+                let part = kinds.get(k % kinds.len().max(1)).copied().unwrap_or_default();
+                column.name = Some(format!("column {}{part}", k + 1));
+            }
+        }
+        let range = self.last.map(|last| last / into.step + 1);
+        let count = self.count.take();
+        for (k, (column, over)) in self.columns.iter_mut().zip(over).enumerate() {
+            let inside: u64 = column.bins.iter().map(|(_, n)| n).sum();
+            (column.overflows, column.range) = (over, range);
+            if column.bins.last().is_some_and(|(latency, _)| latency / into.step >= BINS) {
+                return Err(Malformed::at(
+                    lines,
+                    format!("the histogram of {} has too many bins", column.name()),
+                ));
+            }
+            match count.as_ref().and_then(|count| count.get(k)) {
+                Some(count) if inside + over != *count => {
+                    let why = format!(
+                        "{} has {inside} in its rows and {over} beyond, not {count}",
+                        column.name()
+                    );
+                    return Err(Malformed::at(lines, why));
+                }
+                Some(_) => {}
+                None if over > 0 => return Err(no_maximum(lines, column, over)),
+                None => column.figures_of_bins(into.step),
+            }
+        }
+        // A CPU without a sample is no series.
+        self.columns.retain(|column| column.cycles() > 0);
+        into.threads = self.columns;
+        Ok(into)
+    }
+}
+
+/// `IRQ-003`: the CPU, and the end of the series' name.
+fn part_of_column(word: &str) -> Option<(u32, &'static str)> {
+    let (kind, cpu) = word.split_once('-')?;
+    let cpu = cpu.parse().ok().filter(|cpu| (*cpu as usize) < MAX_CPUS)?;
+    Some((cpu, if kind == "CPU" { "" } else { part_of(kind)? }))
+}
+
+fn part_of(kind: &str) -> Option<&'static str> {
+    match kind {
+        "IRQ" => Some("/irq"),
+        "Thr" => Some("/thread"),
+        "Usr" => Some("/user"),
+        _ => None,
+    }
+}
+
+fn no_maximum(lines: usize, column: &Thread, over: u64) -> Malformed {
+    let name = column.name();
+    let why = format!(
+        "{over} latencies of {name} lay beyond the histogram, and there is no row `max:`: run rtla \
+         without --no-summary, or with more entries (-E)"
+    );
+    Malformed::at(lines, why)
+}
+
+fn columns_not_named() -> Finding {
+    let message = "the text does not name its columns: which CPUs they are of is not known";
+    Finding::new("columns-not-named", Severity::Warning, "", message)
+        .remedy("run rtla without --no-header")
+}

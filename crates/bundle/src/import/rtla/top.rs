@@ -1,0 +1,168 @@
+//! The tables of `rtla timerlat top`, `rtla osnoise top` and `rtla hwnoise`: a row a CPU, printed
+//! again and again unless `-q` is given. The last ones hold.
+
+use super::{Row, days_and_clock, put, series_name, unit_assumed};
+use crate::import::numbers::{Progress, number, second_run};
+use crate::import::recorded::{MAX_COUNT, MAX_LATENCY, Recorded, Thread, UNKNOWN_MIN, bounded};
+use crate::import::{Malformed, Tool};
+use punctual_core::cpuset::MAX_CPUS;
+use punctual_core::{Finding, Nanos, Severity};
+use std::collections::BTreeMap;
+
+#[derive(Default)]
+pub struct Top {
+    is_seen: bool,
+    unit: Option<Nanos>,
+    duration: Option<Nanos>,
+    timerlat: BTreeMap<u32, Timerlat>,
+    osnoise: BTreeMap<u32, Row>,
+}
+
+/// A CPU of timerlat: interrupts, and smallest, mean, largest of each kind of latency.
+struct Timerlat {
+    count: u64,
+    parts: [Option<[u64; 3]>; 3],
+}
+
+/// What a row is of.
+pub fn recognize_row(line: &str) -> Option<Tool> {
+    let (_, _, rest) = row(line)?;
+    match rest.strip_prefix('|') {
+        Some(_) => Some(Tool::Timerlat),
+        None => (rest.split_ascii_whitespace().count() >= 7).then_some(Tool::Osnoise),
+    }
+}
+
+/// `  0 #12322     |   1   0   1   13 | …`: CPU, count, and what follows.
+fn row(line: &str) -> Option<(u32, u64, &str)> {
+    let (cpu, rest) = line.trim().split_once(" #")?;
+    let end = rest.find(|c: char| !c.is_ascii_digit())?;
+    let cpu = cpu.trim().parse().ok().filter(|cpu| (*cpu as usize) < MAX_CPUS)?;
+    Some((cpu, rest[..end].parse().ok()?, rest[end..].trim_start()))
+}
+
+impl Top {
+    pub fn is_seen(&self) -> bool {
+        self.is_seen
+    }
+
+    /// Takes a line if it is one of these.
+    pub fn line(&mut self, at: usize, line: &str) -> Result<bool, Malformed> {
+        let titles = ["Timer Latency", "Operating System Noise", "Hardware-related Noise"];
+        if titles.contains(&line) {
+            self.is_seen = true;
+        } else if let Some((duration, rest)) = line.split_once("|") {
+            if let Some((cpu, count, rest)) = row(line) {
+                return self.timerlat(at, cpu, count, rest).map(|()| true);
+            }
+            let duration = duration.trim().trim_start_matches("duration:");
+            if !rest.contains("Timer Latency (") && !rest.contains("time is in") {
+                return Ok(line.starts_with("CPU COUNT") || line.starts_with("ALL #"));
+            }
+            self.unit = Some(if rest.contains("(ns)") { Nanos(1) } else { Nanos::MICRO });
+            let duration = days_and_clock(duration);
+            if duration < self.duration {
+                return Err(second_run(at));
+            }
+            self.duration = duration;
+        } else if line.starts_with("CPU Period") || line.starts_with("---------------|") {
+            return Ok(true);
+        } else if let Some((cpu, count, rest)) = row(line).filter(|_| recognize_row(line).is_some())
+        {
+            return self.osnoise(at, cpu, count, rest).map(|()| true);
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    fn timerlat(&mut self, at: usize, cpu: u32, count: u64, rest: &str) -> Result<(), Malformed> {
+        self.is_seen = true;
+        let mut parts = [None; 3];
+        let cells = rest.trim_start_matches('|').split('|');
+        for (place, cells) in parts.iter_mut().zip(cells) {
+            let cells: Vec<&str> = cells.split_ascii_whitespace().collect();
+            let [_, figures @ ..] = cells.as_slice() else { continue };
+            if figures.len() != 3 {
+                return Err(Malformed::at(at, "a row with more or fewer than four figures"));
+            }
+            if figures.contains(&"-") {
+                continue;
+            }
+            let mut of = [0; 3];
+            for (k, word) in figures.iter().enumerate() {
+                // What was never measured is the largest number of 64 bits.
+                of[k] = match number(word, at)? {
+                    u64::MAX if k == 0 => UNKNOWN_MIN,
+                    figure => bounded(figure, MAX_LATENCY, "the latency", at)?,
+                };
+            }
+            *place = Some(of);
+        }
+        let now = Timerlat { count: bounded(count, MAX_COUNT, "the count", at)?, parts };
+        if let Some(before) = self.timerlat.insert(cpu, now) {
+            let now = &self.timerlat[&cpu];
+            now.progress().follows(&before.progress(), at)?;
+        }
+        Ok(())
+    }
+
+    fn osnoise(&mut self, at: usize, cpu: u32, count: u64, rest: &str) -> Result<(), Malformed> {
+        self.is_seen = true;
+        let mut now = Row::read(rest, at)?;
+        now.periods = bounded(count, MAX_COUNT, "the count", at)?;
+        if let Some(before) = self.osnoise.get(&cpu) {
+            let progress = |of: &Row| Progress {
+                cycles: Some(of.periods),
+                max: Some(of.max_noise as i64),
+                ..Progress::default()
+            };
+            progress(&now).follows(&progress(before), at)?;
+        }
+        self.osnoise.insert(cpu, now);
+        Ok(())
+    }
+
+    pub fn recorded(self, mut into: Recorded, nanoseconds: bool) -> Recorded {
+        let stated = self.unit;
+        into.unit = stated.unwrap_or(if nanoseconds { Nanos(1) } else { Nanos::MICRO });
+        into.duration = self.duration;
+        for (cpu, of) in self.timerlat {
+            for (part, figures) in ["/irq", "/thread", "/user"].into_iter().zip(of.parts) {
+                let Some([min, mean, max]) = figures.filter(|_| of.count > 0) else { continue };
+                into.threads.push(Thread {
+                    index: into.threads.len(),
+                    name: Some(series_name(cpu, part)),
+                    cpu: Some(cpu),
+                    undistributed: of.count,
+                    min,
+                    mean: mean as f64,
+                    max,
+                    ..Thread::default()
+                });
+            }
+        }
+        if into.tool == Tool::Timerlat && into.threads.iter().any(|of| !of.name().ends_with("/irq"))
+        {
+            into.findings.push(counts_of_interrupts());
+        }
+        put(self.osnoise, &mut into);
+        if stated.is_none() && !nanoseconds {
+            into.findings.push(unit_assumed());
+        }
+        into
+    }
+}
+
+impl Timerlat {
+    fn progress(&self) -> Progress {
+        let max = self.parts.iter().flatten().map(|[_, _, max]| *max as i64).max();
+        Progress { cycles: Some(self.count), max, ..Progress::default() }
+    }
+}
+
+fn counts_of_interrupts() -> Finding {
+    let message = "rtla top counts interrupts alone: threads have at most that number of latencies";
+    Finding::new("counts-of-interrupts", Severity::Note, "", message)
+        .remedy("rtla timerlat hist counts each kind, and keeps the distribution")
+}

@@ -1,0 +1,204 @@
+//! What `perf sched timehist` and `perf sched latency` print: how long each thread was ready and
+//! did not run. perf's wait time, in which it slept as well, is no latency: it is in the table.
+//!
+//! ```text
+//!            time    cpu  task name                       wait time  sch delay   run time
+//!                         [tid/pid]                          (msec)     (msec)     (msec)
+//!    38456.720806 [0001]  schbench[28634/28574]               4.917      4.768      1.004
+//! ```
+
+use super::numbers::{microseconds, number};
+use super::recorded::{MAX_COUNT, Recorded, Thread, UNKNOWN_MIN, bounded};
+use super::{Malformed, Tool};
+use punctual_core::notes::{Cell, Column, Table};
+use punctual_core::{Finding, Nanos, Severity};
+use std::collections::BTreeMap;
+
+/// The most threads that are kept: those with the longest delays.
+const MAX_THREADS: usize = 256;
+/// The most threads and switches that are read.
+const MAX_READ: usize = 1 << 16;
+const MAX_SWITCHES: usize = 1 << 24;
+/// The longest line that is read.
+const MAX_LINE: usize = 4_096;
+
+/// What it is the text of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    Timehist,
+    Latency,
+}
+
+pub fn recognize(text: &str) -> Option<Layout> {
+    let has = |line: &str, all: &[&str]| all.iter().all(|part| line.contains(part));
+    text.lines().take(1_000).find_map(|line| {
+        if has(line, &["task name", "wait time", "sch delay"]) {
+            Some(Layout::Timehist)
+        } else if has(line, &["Task", "Runtime ms", "delay ms", "|"]) {
+            Some(Layout::Latency)
+        } else {
+            None
+        }
+    })
+}
+
+/// What is known of a thread, times in µs.
+#[derive(Default)]
+struct Task {
+    name: String,
+    delays: Vec<u64>,
+    /// Of `latency`: switches, and mean of the delays.
+    stated: Option<(u64, f64)>,
+    longest: u64,
+    /// When and where the longest delay ended.
+    place: String,
+    longest_wait: u64,
+}
+
+pub fn parse(text: &str, layout: Layout) -> Result<Recorded, Malformed> {
+    let mut tasks: BTreeMap<String, Task> = BTreeMap::new();
+    let (mut lines, mut switches) = (0, 0);
+    for (k, line) in text.lines().enumerate() {
+        lines = k + 1;
+        let read = match layout {
+            Layout::Timehist => switch(line),
+            Layout::Latency => total(line, lines)?,
+        };
+        let Some((name, one)) = read else { continue };
+        switches += 1;
+        if tasks.len() >= MAX_READ || switches > MAX_SWITCHES {
+            return Err(Malformed::at(lines, "more threads or switches than are read"));
+        }
+        let task = tasks.entry(name.clone()).or_default();
+        if one.longest >= task.longest || task.name.is_empty() {
+            (task.longest, task.place) = (one.longest, one.place);
+        }
+        task.name = name;
+        task.longest_wait = task.longest_wait.max(one.longest_wait);
+        task.delays.extend(one.delays);
+        task.stated = one.stated;
+    }
+    if tasks.is_empty() {
+        return Err(Malformed::at(lines.max(1), "there is no thread in it"));
+    }
+    let mut tasks: Vec<Task> = tasks.into_values().collect();
+    tasks.sort_by_key(|task| std::cmp::Reverse(task.longest));
+    let source = match layout {
+        Layout::Timehist => "perf sched timehist",
+        Layout::Latency => "perf sched latency",
+    };
+    let mut into = Recorded::of(Tool::PerfSched, source);
+    if tasks.len() > MAX_THREADS {
+        let message = "only the threads with the longest delays are kept";
+        let evidence = format!("{MAX_THREADS} of {} threads", tasks.len());
+        into.findings.push(
+            Finding::new("threads-left-out", Severity::Warning, "", message).evidence(evidence),
+        );
+        tasks.truncate(MAX_THREADS);
+    }
+    into.findings.push(causes_elsewhere());
+    into.notes.tables.push(table(&tasks));
+    into.threads = tasks.into_iter().enumerate().map(|(k, task)| task.thread(k)).collect();
+    Ok(into)
+}
+
+impl Task {
+    fn thread(self, index: usize) -> Thread {
+        let (name, tid) = (Some(self.name.clone()), tid(&self.name));
+        match self.stated {
+            Some((undistributed, mean)) => Thread {
+                index,
+                name,
+                tid,
+                undistributed,
+                min: UNKNOWN_MIN,
+                mean,
+                max: self.longest,
+                ..Thread::default()
+            },
+            None => Thread { name, tid, ..Thread::of_values(index, self.delays) },
+        }
+    }
+}
+
+/// The id in `schbench[28634/28574]`, `rcu_preempt[18]`, `rustc:21104`.
+fn tid(name: &str) -> Option<i32> {
+    let ids = name.rsplit_once(['[', ':'])?.1.trim_end_matches(']');
+    ids.split('/').next()?.parse().ok()
+}
+
+/// A switch away from a thread: name, and the figures before its last run.
+fn switch(line: &str) -> Option<(String, Task)> {
+    // A hostile line takes time in the square of its length.
+    let line = Some(line).filter(|line| line.len() <= MAX_LINE)?;
+    let (time, rest) = line.trim_start().split_once(" [")?;
+    let (cpu, rest) = rest.split_once(']')?;
+    let (seconds, _) = time.trim().split_once('.')?;
+    seconds.parse::<u64>().ok()?;
+    let cpu: u32 = cpu.parse().ok()?;
+    // The name ends in its ids, and can hold blanks; before it may stand a picture of the CPUs.
+    let end = rest.match_indices(']').find_map(|(at, _)| {
+        let mut figures = rest[at + 1..].split_ascii_whitespace();
+        let three = [figures.next()?, figures.next()?, figures.next()?].map(milliseconds);
+        Some((at + 1, [three[0]?, three[1]?, three[2]?]))
+    });
+    let (name, [wait, delay, _]) = match end {
+        Some((end, figures)) => (rest[..end].rsplit("  ").next()?, figures),
+        // The idle task has no id.
+        None => return None,
+    };
+    let name: String = name.trim().chars().take(60).collect();
+    let place = format!("{} on CPU {cpu}", time.trim());
+    let task =
+        Task { longest: delay, longest_wait: wait, place, delays: vec![delay], ..Task::default() };
+    Some((name, task))
+}
+
+/// A thread in the table of `perf sched latency`.
+fn total(line: &str, at: usize) -> Result<Option<(String, Task)>, Malformed> {
+    let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+    let [name, _, switches, mean, longest, rest @ ..] = cells.as_slice() else { return Ok(None) };
+    let figure = |cell: &str, name: &str| {
+        let cell = cell.trim_start_matches(name).trim_start_matches(':');
+        milliseconds(cell.trim().trim_end_matches("ms").trim())
+    };
+    let Some((mean, longest)) = figure(mean, "avg").zip(figure(longest, "max")) else {
+        return Ok(None);
+    };
+    let switches = bounded(number(switches, at)?, MAX_COUNT, "the count of switches", at)?;
+    let end = rest.iter().find_map(|cell| cell.strip_prefix("max end:"));
+    let name: String = name.chars().take(60).collect();
+    let place = end.map(|end| end.trim().to_owned()).unwrap_or_default();
+    let stated = Some((switches, mean as f64));
+    Ok(Some((name, Task { longest, place, stated, ..Task::default() })))
+}
+
+/// Milliseconds with three decimals, in µs.
+fn milliseconds(word: &str) -> Option<u64> {
+    let (whole, decimals) = word.split_once(['.', ','])?;
+    (decimals.len() == 3)
+        .then(|| microseconds(&format!("{whole}{decimals}")))
+        .flatten()
+        .map(|time| (time.ns() / 1_000) as u64)
+}
+
+fn table(tasks: &[Task]) -> Table {
+    let columns = [("thread", ""), ("longest delay", "ns"), ("at", ""), ("longest wait", "ns")];
+    let us = |us: u64| Cell::from(Nanos::MICRO * us as i64);
+    let row = |task: &Task| {
+        let wait = task.stated.map_or_else(|| us(task.longest_wait), |_| Cell::Nothing);
+        vec![task.name.as_str().into(), us(task.longest), task.place.as_str().into(), wait]
+    };
+    Table {
+        name: "sched-delays".into(),
+        title: "the longest scheduling delay of each thread; a wait includes sleep".into(),
+        columns: columns.into_iter().map(|(name, unit)| Column::new(name, unit)).collect(),
+        rows: tasks.iter().map(row).collect(),
+    }
+}
+
+fn causes_elsewhere() -> Finding {
+    let message = "a delay of `perf sched` has no cause: the table does not hold who ran meanwhile";
+    Finding::new("causes-not-in-source", Severity::Note, "", message)
+        .remedy("`punctual explain perf.data` shows it, of the file that perf sched record wrote")
+}

@@ -1,0 +1,380 @@
+//! Xenomai's `latency` and EVL's `latmus`: a line a second, then the figures of all (testsuite/
+//! latency/latency.c, benchmarks/latmus.c). The distribution is there with `-h`, or in the file for
+//! gnuplot (`-g`).
+//!
+//! ```text
+//! RTT|  00:00:01  (periodic user-mode task, 100 us period, priority 99)
+//! RTH|----lat min|----lat avg|----lat max|-overrun|---msw|---lat best|--lat worst
+//! RTD|      1.393|      2.908|     21.765|       0|     0|      1.393|     21.765
+//! RTS|      1.175|      2.955|    374.075|      40|     0|    00:01:00/00:01:00
+//! ```
+
+use super::numbers::{number, second_run, signed_microseconds};
+use super::recorded::{MAX_COUNT, MAX_LATENCY, Recorded, Thread, bin, bounded};
+use super::{Malformed, Tool};
+use punctual_core::cpuset::MAX_CPUS;
+use punctual_core::{Finding, Nanos, Severity};
+
+/// The bins of the histograms: 1 µs, unless `-B` is given, in ns.
+const BIN: u64 = 1_000;
+
+/// Figures of a run, or of it so far, times in ns.
+#[derive(Clone, Copy)]
+struct Figures {
+    min: i64,
+    mean: i64,
+    max: i64,
+    overruns: u64,
+    switches: u64,
+}
+
+#[derive(Default)]
+struct Reading {
+    period: Option<u64>,
+    priority: Option<u8>,
+    cpu: Option<u32>,
+    context: Option<String>,
+    duration: Option<Nanos>,
+    /// Lines of a second, and the sum of their means.
+    seconds: u64,
+    means: i64,
+    so_far: Option<Figures>,
+    of_all: Option<Figures>,
+    /// Samples as `-s` counts them.
+    samples: Option<u64>,
+    /// Lower edges in bins, and counts.
+    bins: Vec<(u64, u64)>,
+    exceeded: Option<Nanos>,
+    /// Whether there was the last line, and what wrote a histogram for gnuplot.
+    ended: bool,
+    plot: Option<Tool>,
+}
+
+/// The tool that printed the text.
+pub fn recognize(text: &str) -> Option<Tool> {
+    let lines = || text.lines().map(str::trim);
+    if lines().any(|line| line.starts_with("# libevl version:")) {
+        return Some(Tool::Latmus);
+    }
+    let head = lines().find(|line| line.starts_with("RTT|") || plot_head(line).is_some());
+    let has_rows = lines().any(|line| ["RTD|", "RTS|"].iter().any(|row| line.starts_with(row)));
+    match head {
+        Some(head) if head.contains(", CPU") => Some(Tool::Latmus),
+        Some(_) => Some(Tool::Xenomai),
+        None => has_rows.then_some(Tool::Xenomai),
+    }
+}
+
+/// `# 00:01:00 (periodic user-mode task, 100 us period, priority 99)`: the first line for gnuplot.
+fn plot_head(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("# ")?;
+    (rest.contains(" us period") && clock(rest).is_some()).then_some(rest)
+}
+
+/// `00:01:00` at the beginning of a text.
+fn clock(text: &str) -> Option<Nanos> {
+    let word = text.split_ascii_whitespace().next()?.split('/').next()?;
+    let mut parts = word.split(':').map(|part| part.parse::<u32>().ok());
+    let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next()??);
+    let seconds = i64::from(hours) * 3_600 + i64::from(minutes) * 60 + i64::from(seconds);
+    parts.next().is_none().then(|| Nanos::SECOND * seconds)
+}
+
+pub fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
+    let mut reading = Reading::default();
+    let mut lines = 0;
+    for (k, line) in text.lines().enumerate() {
+        lines = k + 1;
+        reading.line(lines, line.trim())?;
+    }
+    let source = if tool == Tool::Latmus { "latmus" } else { "latency of Xenomai" };
+    reading.recorded(lines.max(1), Recorded::of(tool, source))
+}
+
+impl Reading {
+    fn line(&mut self, at: usize, line: &str) -> Result<(), Malformed> {
+        if let Some(rest) = line.strip_prefix("# ") {
+            return self.comment(at, rest);
+        }
+        let mut cells = line.split('|').map(str::trim);
+        let first = cells.next().unwrap_or_default();
+        let cells: Vec<&str> = cells.collect();
+        match first {
+            "RTT" => self.head(cells.first().copied().unwrap_or_default()),
+            "RTD" => self.second(at, &cells)?,
+            "RTS" => {
+                if std::mem::replace(&mut self.ended, true) {
+                    return Err(second_run(at));
+                }
+                self.of_all = Some(self.figures(at, &cells)?);
+                self.duration = cells.last().and_then(|times| clock(times));
+            }
+            "HSS" if cells.first() == Some(&"avg") => {
+                let samples = cells.get(1).copied().unwrap_or_default();
+                self.samples = Some(bounded(number(samples, at)?, MAX_COUNT, "the count", at)?);
+            }
+            "HSD" if cells.first() == Some(&"avg") => {
+                let lower = cells.get(1).and_then(|range| range.split('-').next());
+                let count = cells.get(2).copied().unwrap_or_default();
+                let lower = number(lower.unwrap_or_default().trim(), at)?;
+                self.bin(at, lower, number(count, at)?)?;
+            }
+            _ if self.plot.is_some() && line.starts_with(|c: char| c.is_ascii_digit()) => {
+                self.plotted(at, line)?;
+            }
+            _ => self.remark(at, line)?,
+        }
+        Ok(())
+    }
+
+    /// `00:00:01  (user, 1000 us period, priority 98, CPU1-noisol)`
+    fn head(&mut self, text: &str) {
+        self.duration = self.duration.max(clock(text));
+        let Some((_, inner)) = text.split_once('(') else { return };
+        for part in inner.trim_end_matches(')').split(',').map(str::trim) {
+            if let Some(us) = part.strip_suffix(" us period") {
+                self.period = us.parse().ok().filter(|us| (1..=MAX_LATENCY).contains(us));
+            } else if let Some(priority) = part.strip_prefix("priority ") {
+                self.priority = priority.parse().ok().filter(|priority| *priority <= 99);
+            } else if let Some(cpu) = part.strip_prefix("CPU") {
+                self.cpu = cpu_of(cpu);
+            } else {
+                self.context = Some(part.chars().take(40).collect());
+            }
+        }
+    }
+
+    /// A line of a second: that of an older Xenomai has no column `msw`.
+    fn second(&mut self, at: usize, cells: &[&str]) -> Result<(), Malformed> {
+        let now = self.figures(at, cells)?;
+        let [.., best, worst] = cells else { return Err(cut(at)) };
+        let (min, max) = (time(best, at)?, time(worst, at)?);
+        let so_far = Figures { min, max, ..now };
+        let is_less = |before: Figures| before.max > max || before.overruns > now.overruns;
+        if self.ended || self.so_far.is_some_and(is_less) {
+            return Err(second_run(at));
+        }
+        self.seconds += 1;
+        self.means = self.means.saturating_add(now.mean);
+        self.so_far = Some(so_far);
+        Ok(())
+    }
+
+    fn figures(&self, at: usize, cells: &[&str]) -> Result<Figures, Malformed> {
+        let [min, mean, max, overruns, rest @ ..] = cells else { return Err(cut(at)) };
+        let switches = rest.first().and_then(|cell| cell.parse().ok()).unwrap_or(0);
+        Ok(Figures {
+            min: time(min, at)?,
+            mean: time(mean, at)?,
+            max: time(max, at)?,
+            overruns: bounded(number(overruns, at)?, MAX_COUNT, "the count of overruns", at)?,
+            switches,
+        })
+    }
+
+    /// What stands before the histogram for gnuplot.
+    fn comment(&mut self, at: usize, rest: &str) -> Result<(), Malformed> {
+        let plotted = rest.contains(" us period") && clock(rest).is_some();
+        if plotted {
+            self.head(rest);
+        }
+        if plotted || rest.starts_with("libevl version:") {
+            let tool = if plotted { Tool::Xenomai } else { Tool::Latmus };
+            return self.plot.replace(tool).map_or(Ok(()), |_| Err(second_run(at)));
+        }
+        // Xenomai's own has the figures of `RTS`.
+        let cells: Vec<&str> = rest.split('|').map(str::trim).collect();
+        if cells.len() >= 5 && self.of_all.is_none() && time(cells[0], at).is_ok() {
+            self.of_all = Some(self.figures(at, &cells)?);
+        }
+        let Some((name, value)) = rest.split_once(": ") else { return Ok(()) };
+        let value = value.trim();
+        let mut all =
+            self.of_all.unwrap_or(Figures { min: 0, mean: 0, max: 0, overruns: 0, switches: 0 });
+        match name {
+            "sampling period" => {
+                let us = value.split(' ').next().and_then(|us| us.parse().ok());
+                self.period = us.filter(|us| (1..=MAX_LATENCY).contains(us));
+            }
+            "context" => self.context = Some(value.chars().take(40).collect()),
+            "thread priority" => self.priority = value.parse().ok().filter(|p| *p <= 99),
+            "thread affinity" => self.cpu = value.strip_prefix("CPU").and_then(cpu_of),
+            "duration (hhmmss)" => self.duration = clock(value),
+            "sample count" => self.samples = Some(number(value, at)?.min(MAX_COUNT)),
+            "OVERRUNS" => all.overruns = number(value, at)?.min(MAX_COUNT),
+            "IN-BAND SWITCHES" => all.switches = number(value, at)?,
+            "min latency" => all.min = time(value, at)?,
+            "avg latency" => all.mean = time(value, at)?,
+            "max latency" => all.max = time(value, at)?,
+            _ => return Ok(()),
+        }
+        if !name.starts_with(char::is_lowercase) || name.ends_with("latency") {
+            self.of_all = Some(all);
+        }
+        Ok(())
+    }
+
+    /// A line of the histogram: latmus writes bin and count; Xenomai the middle of a bin, the
+    /// count and one more, and a line at both ends without a bin.
+    fn plotted(&mut self, at: usize, line: &str) -> Result<(), Malformed> {
+        let (edge, count) = line.split_once(' ').unwrap_or((line, ""));
+        let count = number(count.trim(), at)?;
+        match edge.trim_end_matches('+').split_once('.') {
+            None if self.plot == Some(Tool::Xenomai) => Ok(()),
+            None => self.bin(at, number(edge.trim_end_matches('+'), at)?, count),
+            Some((lower, "5")) if count > 0 => self.bin(at, number(lower, at)?, count - 1),
+            Some(_) => Err(Malformed::at(at, "bins of other than 1 us (-B) are not read")),
+        }
+    }
+
+    fn bin(&mut self, at: usize, lower: u64, count: u64) -> Result<(), Malformed> {
+        let lower = bin(lower, at)?;
+        if self.bins.last().is_some_and(|(before, _)| *before >= lower * BIN) {
+            return Err(Malformed::at(at, format!("the bin {lower} comes twice or out of order")));
+        }
+        if bounded(count, MAX_COUNT, "the count", at)? > 0 {
+            self.bins.push((lower * BIN, count));
+        }
+        Ok(())
+    }
+
+    fn remark(&mut self, at: usize, line: &str) -> Result<(), Malformed> {
+        if let Some(us) = line.strip_prefix("== Sampling period:") {
+            if self.period.is_some() {
+                return Err(second_run(at));
+            }
+            self.period = us.trim().trim_end_matches(" us").parse().ok().filter(|us| *us > 0);
+        } else if let Some(mode) = line.strip_prefix("== Test mode:") {
+            self.context = Some(mode.trim().chars().take(40).collect());
+        } else if let Some(rest) = line.strip_prefix("Maximum latency exceeded:") {
+            let latency = rest.split('>').next().unwrap_or_default().trim();
+            self.exceeded = time(latency, at).ok().map(Nanos);
+        } else if line.starts_with("latency threshold is exceeded (") {
+            let latency = line.split(">= ").nth(1).and_then(|rest| rest.split(')').next());
+            self.exceeded = latency.and_then(|latency| time(latency, at).ok()).map(Nanos);
+        }
+        Ok(())
+    }
+
+    fn recorded(self, lines: usize, mut into: Recorded) -> Result<Recorded, Malformed> {
+        let seconds = self
+            .so_far
+            .map(|so_far| Figures { mean: self.means / self.seconds.max(1) as i64, ..so_far });
+        let Some(all) = self.of_all.or(seconds) else {
+            return Err(Malformed::at(lines, "there is no line of figures in it: RTD or RTS"));
+        };
+        into.unit = Nanos(1);
+        into.duration = self.duration;
+        let name = match into.tool {
+            Tool::Latmus => self.context.clone().unwrap_or_else(|| "latency".to_owned()),
+            _ => "latency".to_owned(),
+        };
+        if let Some(context) = &self.context {
+            into.details.insert("context".into(), context.clone());
+        }
+        let in_bins: u64 = self.bins.iter().map(|(_, n)| n).sum();
+        let mut thread = Thread {
+            name: Some(name),
+            cpu: self.cpu,
+            priority: self.priority,
+            interval: self.period,
+            overruns: Some(all.overruns),
+            min: all.min.max(0) as u64,
+            mean: all.mean.max(0) as f64,
+            max: all.max.max(0) as u64,
+            ..Thread::default()
+        };
+        if in_bins > 0 {
+            into.step = BIN;
+            thread.bins = self.bins;
+            // The last bin holds what is longer, too.
+            let last = thread.bins.pop_if(|(lower, _)| thread.max >= *lower + BIN);
+            thread.overflows = last.map_or(0, |(_, count)| count);
+        } else {
+            thread.undistributed = match self.samples {
+                Some(samples) => samples,
+                None => self.derived(lines, &mut into)?.saturating_sub(all.overruns),
+            };
+        }
+        into.findings.extend(missed_periods(&thread, all.overruns));
+        into.findings.extend((all.min < 0).then(|| negative(Nanos(all.min))));
+        into.findings.extend((all.switches > 0).then(|| mode_switches(all.switches)));
+        into.stopped = self.exceeded.map(|latency| (thread.name(), latency));
+        into.threads.push(thread);
+        Ok(into)
+    }
+
+    /// The periods of the whole run: neither tool states how many latencies it measured, unless
+    /// asked for statistics.
+    fn derived(&self, lines: usize, into: &mut Recorded) -> Result<u64, Malformed> {
+        let of_lines = Nanos::SECOND * self.seconds as i64;
+        let duration = self.duration.unwrap_or(of_lines).max(of_lines);
+        let Some(period) = self.period.filter(|_| duration.ns() > 0) else {
+            return Err(Malformed::at(
+                lines,
+                "neither the number of latencies nor period and duration are in it: give the \
+                 whole output",
+            ));
+        };
+        let message = "the number of latencies is not stated: it follows from period and duration";
+        into.findings.push(
+            Finding::new("count-derived", Severity::Note, "", message)
+                .evidence(format!("{} in {period} us", duration.readable()))
+                .remedy("latency -s, or latmus -g, states it"),
+        );
+        Ok((duration.ns() as u64 / 1_000 / period).clamp(1, MAX_COUNT))
+    }
+}
+
+fn cpu_of(text: &str) -> Option<u32> {
+    let digits = text.split(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse().ok().filter(|cpu| (*cpu as usize) < MAX_CPUS)
+}
+
+fn time(word: &str, at: usize) -> Result<i64, Malformed> {
+    signed_microseconds(word).map(Nanos::ns).ok_or_else(|| {
+        let shown = word.chars().take(40).collect::<String>();
+        Malformed::at(at, format!("{shown:?} is not a time in us"))
+    })
+}
+
+fn cut(at: usize) -> Malformed {
+    Malformed::at(at, "a line with too few figures")
+}
+
+/// What passed while a latency was longer than the period: the tools count it, and measure nothing
+/// for it.
+fn missed_periods(thread: &Thread, overruns: u64) -> Option<Finding> {
+    let period = Nanos::MICRO * thread.interval? as i64;
+    let longest = Nanos(thread.max as i64);
+    let hidden = (longest.ns() - 1).max(0) / period.ns();
+    let shown = (1..=hidden.min(3)).map(|k| (longest - period * k).readable());
+    let hid = match hidden {
+        0 => String::new(),
+        _ => format!(
+            "; while the longest lasted ({}), {hidden} were due, with latencies of {}{}",
+            longest.readable(),
+            shown.collect::<Vec<_>>().join(", "),
+            if hidden > 3 { ", …" } else { "" }
+        ),
+    };
+    let message = "periods passed without a latency of their own (coordinated omission): \
+                   percentiles of the others are too small";
+    (overruns > 0).then(|| {
+        Finding::new("missed-periods", Severity::Warning, thread.name(), message)
+            .evidence(format!("{overruns} overruns of {} cycles{hid}", thread.cycles()))
+            .remedy("with a histogram (latency -h, latmus -g) the corrected figures include them")
+    })
+}
+
+fn negative(min: Nanos) -> Finding {
+    let message =
+        "the smallest latency is negative (the timer is programmed ahead): it counts as 0";
+    Finding::new("negative-latency", Severity::Note, "", message).evidence(min.readable())
+}
+
+fn mode_switches(switches: u64) -> Finding {
+    let message = "the thread left the real-time core: some latencies may be of those switches";
+    Finding::new("mode-switches", Severity::Warning, "", message)
+        .evidence(format!("{switches} switches (msw)"))
+}
