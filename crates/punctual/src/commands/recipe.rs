@@ -1,6 +1,6 @@
 //! `punctual recipe`: how other tools record what `punctual explain` needs.
 
-use crate::exit::{Ending, Exit};
+use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use clap::ValueEnum;
 use punctual_core::Nanos;
@@ -17,12 +17,18 @@ use punctual_record::names_of_tracepoints;
                         1min\n  ssh board \"$(punctual recipe tracefs --machine arm64)\" && scp \
                         board:/tmp/trace.txt . && punctual explain trace.txt\n\nWithout system \
                         calls (--no-syscalls) far less is recorded: cycles then lie between \
-                        sleeps, and what a thread waits for is not known."
+                        sleeps, and what a thread waits for is not known. --for wakeup records \
+                        the scheduler alone: how long each thread was ready, and who ran \
+                        meanwhile; --for function every function of the kernel, too: much, and \
+                        it slows the machine down."
 )]
 pub struct Args {
     /// The tool
     #[arg(value_enum)]
     tool: Tool,
+    /// The question that the trace is to answer
+    #[arg(long = "for", value_enum, value_name = "QUESTION", default_value_t = Question::Cause)]
+    question: Question,
     /// How long to record
     #[arg(long, short, value_name = "DURATION", default_value = "10s")]
     duration: Nanos,
@@ -49,8 +55,18 @@ enum Tool {
     Tracefs,
 }
 
-/// A processor.
+/// What is asked of the trace.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Question {
+    /// How late threads were after their wake-ups
+    Wakeup,
+    /// What delayed the cycles of a thread
+    Cause,
+    /// The same, with each function of the kernel that ran
+    Function,
+}
+
+/// A processor.#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Machine {
     /// 64-bit or 32-bit x86
     X86,
@@ -92,13 +108,15 @@ const NOT_NEEDED: [&str; 2] = ["softirq_raise", "hrtimer_cancel"];
 
 /// Prints the line.
 pub fn run(args: Args) -> Ending {
-    output::print(&line(&args))?;
+    output::print(&line(&args)?)?;
     Ok(Exit::Done)
 }
 
 /// The tracepoints as system and name; of the vectors of an x86 processor all, by the system alone.
 fn events(args: &Args) -> Vec<(&'static str, &'static str)> {
     let is_wanted = |group: &Group| match group {
+        Group::Sched => true,
+        _ if args.question == Question::Wakeup => false,
         Group::Syscall => !args.no_syscalls,
         // Tracepoints of page faults are those of x86 until Linux 6.x.
         Group::Fault => args.machine == Machine::X86,
@@ -111,20 +129,29 @@ fn events(args: &Args) -> Vec<(&'static str, &'static str)> {
     events
 }
 
-fn line(args: &Args) -> String {
+fn line(args: &Args) -> Result<String, Failure> {
     let events = events(args);
+    let has_functions = args.question == Question::Function;
+    if has_functions && !matches!(args.tool, Tool::TraceCmd | Tool::Tracefs) {
+        return Err(Failure::refused(
+            "of these tools only trace-cmd and tracefs record functions: use `punctual recipe \
+             tracefs --for function`",
+        ));
+    }
     let seconds = (args.duration.ns().max(0) as u64).div_ceil(1_000_000_000).max(1);
-    let x86 = args.machine == Machine::X86;
+    let x86 = args.machine == Machine::X86 && args.question != Question::Wakeup;
     let joined = |form: &dyn Fn(&str, &str) -> String, between: &str| {
         let all: Vec<String> = events.iter().map(|(system, name)| form(system, name)).collect();
         all.join(between)
     };
-    match args.tool {
+    Ok(match args.tool {
         Tool::TraceCmd => {
+            let tracer = if has_functions { " -p function" } else { "" };
             let vectors = if x86 { " -e irq_vectors" } else { "" };
             let events = joined(&|system, name| format!("-e {system}:{name}"), " ");
             format!(
-                "trace-cmd record -o trace.dat -C mono -b 16384 {events}{vectors} sleep {seconds}\n"
+                "trace-cmd record -o trace.dat -C mono -b 16384{tracer} {events}{vectors} sleep \
+                 {seconds}\n"
             )
         }
         Tool::Perf => {
@@ -144,10 +171,11 @@ fn line(args: &Args) -> String {
         Tool::Tracefs => {
             let vectors = if x86 { " irq_vectors" } else { "" };
             let events = joined(&|system, name| format!("{system}/{name}"), " ");
+            let tracer = if has_functions { "echo function >current_tracer && " } else { "" };
             format!(
                 "mkdir /sys/kernel/tracing/instances/punctual && cd \
                  /sys/kernel/tracing/instances/punctual && echo mono >trace_clock && echo 16384 \
-                 >buffer_size_kb && for event in {events}{vectors}; do echo 1 \
+                 >buffer_size_kb && {tracer}for event in {events}{vectors}; do echo 1 \
                  >events/$event/enable; done; sleep {seconds}; echo 0 >tracing_on; {{ echo \"# \
                  machine: $(uname -m)\"; cat trace; }} >/tmp/trace.txt; cd / && rmdir \
                  /sys/kernel/tracing/instances/punctual\n"
@@ -169,7 +197,7 @@ fn line(args: &Args) -> String {
             let kernel: Vec<String> =
                 events.iter().filter_map(|(system, name)| lttng_name(system, name)).collect();
             let vectors = if x86 { ",x86_irq_vectors_*" } else { "" };
-            let calls = match args.no_syscalls {
+            let calls = match args.no_syscalls || args.question == Question::Wakeup {
                 true => "",
                 false => "lttng enable-event --kernel --channel=all --syscall --all && ",
             };
@@ -181,7 +209,7 @@ fn line(args: &Args) -> String {
                 kernel.join(",")
             )
         }
-    }
+    })
 }
 
 /// LTTng's own name of a tracepoint; system calls are switched on apart.
@@ -204,29 +232,55 @@ mod tests {
     use super::*;
 
     fn args(tool: Tool, machine: Machine, no_syscalls: bool) -> Args {
-        Args { tool, duration: Nanos::from_secs(3), machine, no_syscalls }
+        let question = Question::Cause;
+        Args { tool, question, duration: Nanos::from_secs(3), machine, no_syscalls }
     }
 
     #[test]
     fn every_tool_records_what_cycles_follow_from() {
         let tools = [Tool::TraceCmd, Tool::Perf, Tool::Lttng, Tool::Perfetto, Tool::Tracefs];
         for tool in tools {
-            let text = line(&args(tool, Machine::X86, false));
+            let text = line(&args(tool, Machine::X86, false)).unwrap();
             let needed = ["sched_switch", "sched_waking", "hrtimer_expire_entry", "irq_vectors"];
             for name in needed {
                 assert!(text.contains(name), "{name}: {text}");
             }
             assert!(text.contains('3') && text.ends_with('\n'), "{text}");
             assert!(!text.contains("irq_vectors:*"), "perf may not record these: {text}");
-            let arm = line(&args(tool, Machine::Arm64, true));
+            let arm = line(&args(tool, Machine::Arm64, true)).unwrap();
             assert!(!arm.contains("irq_vectors") && !arm.contains("sys_enter"), "{arm}");
             assert!(!arm.contains("--syscall"), "{arm}");
         }
     }
 
     #[test]
+    fn each_question_has_its_events_of_every_tool_that_can() {
+        for tool in [Tool::TraceCmd, Tool::Perf, Tool::Lttng, Tool::Perfetto, Tool::Tracefs] {
+            let of = |question| {
+                line(&Args { question, ..args(tool, Machine::X86, false) })
+                    .map_err(|why| format!("{:?}", why.parts))
+            };
+            let wakeup = of(Question::Wakeup).unwrap();
+            assert!(wakeup.contains("sched_switch") && wakeup.contains("sched_waking"), "{wakeup}");
+            for more in ["hrtimer", "irq", "sys_enter", "--syscall", "current_tracer"] {
+                assert!(!wakeup.contains(more), "{more}: {wakeup}");
+            }
+            let cause = of(Question::Cause).unwrap();
+            assert!(!cause.contains("-p function") && !cause.contains("current_tracer"));
+            match (tool, of(Question::Function)) {
+                (Tool::TraceCmd, Ok(line)) => assert!(line.contains(" -p function ")),
+                (Tool::Tracefs, Ok(line)) => {
+                    assert!(line.contains("echo function >current_tracer &&"));
+                    assert!(line.contains("sched_switch") && line.contains("irq_vectors"));
+                }
+                (_, refused) => assert!(refused.unwrap_err().contains("trace-cmd and tracefs")),
+            }
+        }
+    }
+
+    #[test]
     fn text_says_of_which_machine_the_numbers_of_calls_are() {
-        let text = line(&args(Tool::Tracefs, Machine::X86, false));
+        let text = line(&args(Tool::Tracefs, Machine::X86, false)).unwrap();
         let before = "{ echo \"# machine: $(uname -m)\"; cat trace; } >/tmp/trace.txt;";
         assert!(text.contains(before), "{text}");
     }
