@@ -20,6 +20,12 @@ fn guest(kernel: &str, script: &str) -> Option<Guest> {
     Some(guest)
 }
 
+/// The same with one CPU in virtual time: all of them go on from one boot that was saved.
+fn resumed(script: &str) -> Option<Guest> {
+    let guest = guest(STANDARD, script)?;
+    Some(Guest { accel: Accel::VirtualTime, cpus: 1, ..guest })
+}
+
 fn text<'r>(result: &'r GuestResult, name: &str) -> &'r str {
     let bytes = result
         .results
@@ -115,7 +121,7 @@ fn the_command_line_takes_effect() {
 
 #[test]
 fn a_panic_is_recognised_and_its_console_log_kept() {
-    let Some(guest) = guest(STANDARD, "echo before; echo c >/proc/sysrq-trigger") else { return };
+    let Some(guest) = resumed("echo before; echo c >/proc/sysrq-trigger") else { return };
     let Some(result) = testing::or_skip(guest.run()) else { return };
     let Outcome::Panicked(line) = &result.outcome else { panic!("{}", testing::story(&result)) };
     assert_eq!(line, "Kernel panic - not syncing: sysrq triggered crash");
@@ -156,7 +162,7 @@ fn want_of_memory_is_recognised_and_results_still_come() {
 
 #[test]
 fn a_guest_that_powers_off_by_itself_is_no_success() {
-    let Some(guest) = guest(STANDARD, "echo before; poweroff -f; sleep 100000") else { return };
+    let Some(guest) = resumed("echo before; poweroff -f; sleep 100000") else { return };
     let Some(result) = testing::or_skip(guest.run()) else { return };
     assert_eq!(result.outcome, Outcome::EndedEarly(Phase::Job), "{}", testing::story(&result));
 }

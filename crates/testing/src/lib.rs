@@ -46,7 +46,7 @@ pub fn guest_for(arch: Arch, kernel: &str) -> Option<Guest> {
     or_skip(punctual_lab::check_emulator(arch))?;
     let kernel = or_skip(Kernel::by_name(kernel, arch))?;
     let guest = Guest::new(kernel, Job::Command(vec!["true".into()]));
-    Some(Guest { padding: timeline(), ..guest })
+    Some(Guest { padding: timeline() * BYTES, ..guest })
 }
 
 /// The number of the timeline on which guests run, 0 where none is asked for. All that is in a
@@ -54,11 +54,16 @@ pub fn guest_for(arch: Arch, kernel: &str) -> Option<Guest> {
 /// (`./x test --timelines N`).
 ///
 /// # Panics
-/// `PUNCTUAL_TIMELINE` is no number.
+/// `PUNCTUAL_TIMELINE` is no number, or a large one.
 pub fn timeline() -> usize {
-    let number = std::env::var("PUNCTUAL_TIMELINE").unwrap_or_else(|_| "0".into());
-    number.parse().unwrap_or_else(|_| panic!("PUNCTUAL_TIMELINE={number} is no number"))
+    let text = std::env::var("PUNCTUAL_TIMELINE").unwrap_or_else(|_| "0".into());
+    let number = text.parse::<usize>().ok().filter(|number| *number < 10_000);
+    number.unwrap_or_else(|| panic!("PUNCTUAL_TIMELINE={text} is no number below 10000"))
 }
+
+/// The bytes that a timeline has more than the one before: files begin at a multiple of four in an
+/// initramfs, so that a few bytes may shift nothing.
+const BYTES: usize = 1_004;
 
 /// A guest with the `punctual` command in it, as /usr/bin/punctual. Tests of
 /// the command's own crate have the path in `env!("CARGO_BIN_EXE_punctual")`.
@@ -107,7 +112,7 @@ pub fn stripped(program: &Path) -> PathBuf {
 /// Adds the bytes of the timeline to a file, which becomes as old as the other.
 fn pad(file: &Path, as_old_as: &Path) -> std::io::Result<()> {
     let file = File::options().append(true).open(file)?;
-    file.set_len(file.metadata()?.len() + timeline() as u64)?;
+    file.set_len(file.metadata()?.len() + (timeline() * BYTES) as u64)?;
     file.set_modified(as_old_as.metadata()?.modified()?)
 }
 
