@@ -57,8 +57,8 @@ pub enum ImportError {
     Read(#[from] io::Error),
     /// The input is larger than [`MAX_INPUT`].
     #[error(
-        "the input is larger than {} MiB, the bound of what is read at once: import a part of it, or a \
-         histogram (cyclictest -h)",
+        "the input is larger than {} MiB, the bound of what is read at once: import a part of it, \
+         or a histogram (cyclictest -h)",
         MAX_INPUT >> 20
     )]
     TooLarge,

@@ -151,7 +151,9 @@ fn a_requirement_on_an_import_is_judged_as_of_a_run() {
     }
     let (code, said) = import("histogram.txt", &["--deadline", "60us"]);
     assert!(code == Some(0) && said.contains("100 of 1000 samples"), "{said}");
-    assert_eq!(import("histogram.txt", &["--require", "p50 < 20us"]).0, Some(0));
+    // It does not state with which scheduling it ran.
+    let (code, said) = import("histogram.txt", &["--require", "p50 < 20us"]);
+    assert!(code == Some(4) && said.contains("it ran as unknown"), "{said}");
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl Reader for TextReader {
                 }
                 Parsed::Comment(text) => said.comment(text, decoder),
                 Parsed::Other(text) => {
-                    // Whatever was pasted before its first line is none of it.
+                    // Text that was pasted before its first line is no damage.
                     let is_of_it = decoder.covered().is_some();
                     decoder.unreadable += u64::from(!said.notice(text) && is_of_it);
                 }

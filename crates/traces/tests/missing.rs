@@ -1,5 +1,5 @@
-//! Whatever a trace lacks is noticed where its format shows it: cut off at any byte, with losses, with
-//! lines or records that are damaged or gone.
+//! A part that a trace lacks is noticed where its format shows it: cut off at any byte, with losses,
+//! with lines or records that are damaged or gone.
 
 use punctual_core::Missing;
 use punctual_traces::{ReadAt, Trace};
@@ -74,7 +74,7 @@ fn a_trace_that_ends_at_any_byte_is_refused_or_says_so() {
     let (pipe, dat) = (super::perf::pipe(), [dat.version_6(), dat.version_7()]);
     let pages: Vec<usize> = (0..=STREAM.len()).step_by(4096).collect();
     type Read = fn(&[u8]) -> Option<Vec<Missing>>;
-    // Where no reader can notice it: between lines, packets and records, of which no count is stated.
+    // No reader can notice it between lines, packets and records of which no count is stated.
     let all: [(&str, &[u8], Read, Vec<usize>); 8] = [
         ("text of tracefs", TRACEFS, of_bytes, lines(&TRACEFS[..16])),
         ("text of trace-cmd", REPORT, of_bytes, lines(REPORT)),

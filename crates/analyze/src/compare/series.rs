@@ -184,7 +184,7 @@ impl Pair {
             basis,
             corrected: self.is_corrected(),
             metrics: METRICS.iter().map(|metric| self.metric(*metric)).collect(),
-            distribution: whole::tests(&self.a, &self.b),
+            distribution: whole::tests(&self.a, &self.b, ERROR),
             superiority: whole::superiority(&self.a, &self.b),
             resolution: self.resolution(),
         }

@@ -7,7 +7,6 @@
 
 use super::ladder::Ladder;
 use super::run::Side;
-use super::series::ERROR;
 use crate::percentiles::rank;
 use crate::stats::Random;
 use crate::stats::dispersion::{block_length, inflation, moments};
@@ -53,8 +52,9 @@ impl Grid {
     }
 }
 
-/// The tests that the data allow; empty where neither side can be cut and both are too small.
-pub fn tests(a: &Side, b: &Side) -> Vec<DistributionTest> {
+/// The tests that the data allow; empty where neither side can be cut and both are too small, and
+/// where none could reach this rate of error.
+pub fn tests(a: &Side, b: &Side, error: f64) -> Vec<DistributionTest> {
     if a.count() == 0 || b.count() == 0 {
         return Vec::new();
     }
@@ -63,7 +63,7 @@ pub fn tests(a: &Side, b: &Side) -> Vec<DistributionTest> {
     if a.runs.len() + b.runs.len() > 2 {
         let units =
             |side: &Side| side.runs.iter().map(|run| shares_of(&run.ladder, &grid)).collect();
-        return deal("run permutation", units(a), units(b), grid.body(), [1.0; 2]);
+        return deal("run permutation", units(a), units(b), grid.body(), [1.0; 2], error);
     }
     let samples = [a, b].map(|side| side.runs.first().map_or(&[][..], |run| &run.samples));
     match block_length(samples[0].len().min(samples[1].len())) {
@@ -80,7 +80,7 @@ pub fn tests(a: &Side, b: &Side) -> Vec<DistributionTest> {
                 of(&a).max(of(&b)).sqrt()
             };
             let discount = [at(grid.body() / 2), at(grid.body().min(grid.values.len() - 1))];
-            deal("block permutation", a, b, grid.body(), discount)
+            deal("block permutation", a, b, grid.body(), discount, error)
         }
         None => by_histogram(a, b, &grid),
     }
@@ -119,6 +119,7 @@ fn deal(
     b: Vec<Vec<f64>>,
     body: usize,
     discount: [f64; 2],
+    error: f64,
 ) -> Vec<DistributionTest> {
     let of_a = a.len();
     let units: Vec<Vec<f64>> = a.into_iter().chain(b).collect();
@@ -160,7 +161,7 @@ fn deal(
     // Equal sides: each deal and its mirror image are the same.
     let least = if all <= DEALS as f64 && 2 * of_a == units.len() { 2.0 * least } else { least };
     // A test that could not show anything is none.
-    if least > ERROR {
+    if least > error {
         return Vec::new();
     }
     let test = |part: usize, name: &str| DistributionTest {
@@ -294,8 +295,8 @@ mod checks {
             (0..5_000).map(|_| (from - 1_000.0 * random.unit().ln()) as i64).collect::<Vec<_>>()
         };
         let (a, b, c) = (side(draw(0.0)), side(draw(0.0)), side(draw(300.0)));
-        assert!(tests(&a, &b).iter().all(|test| test.p.unwrap() > 0.01));
-        assert!(tests(&a, &c)[0].p.unwrap() < 0.001);
+        assert!(tests(&a, &b, 0.05).iter().all(|test| test.p.unwrap() > 0.01));
+        assert!(tests(&a, &c, 0.05)[0].p.unwrap() < 0.001);
         assert!((superiority(&a, &b).unwrap() - 0.5).abs() < 0.03);
         assert!(superiority(&a, &c).unwrap() > 0.6);
     }
@@ -305,8 +306,8 @@ mod checks {
         let runs = |count: i64, from: i64| {
             Side::new((0..count).map(|k| Run::of_samples(vec![from + k; 100])).collect())
         };
-        assert!(tests(&runs(3, 0), &runs(3, 1_000)).is_empty());
-        let tests = tests(&runs(4, 0), &runs(4, 1_000));
+        assert!(tests(&runs(3, 0), &runs(3, 1_000), 0.05).is_empty());
+        let tests = tests(&runs(4, 0), &runs(4, 1_000), 0.05);
         assert_eq!((tests[0].p, tests[0].least_p), (Some(2.0 / 70.0), 2.0 / 70.0));
     }
 

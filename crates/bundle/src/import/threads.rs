@@ -514,8 +514,8 @@ fn missing_values(thread: &Thread, missing: u64) -> Finding {
 /// Latencies below 0: the clock was set, or a timer expired before its time.
 fn negative_values(thread: &Thread, count: u64, least: i64) -> Finding {
     let name = thread.name();
-    let message = "latencies below 0 are no latencies, and count as 0: minimum, mean and median are \
-                   those of wrong samples";
+    let message = "latencies below 0 are no latencies, and count as 0: minimum, mean and median \
+                   are those of wrong samples";
     Finding::new("negative-latencies", Severity::Warning, name.clone(), message)
         .evidence(format!("{name}: at least {count} of {}, down to {least}", thread.cycles()))
         .remedy("measure with CLOCK_MONOTONIC (cyclictest: without -c 1)")

@@ -64,7 +64,7 @@ pub struct Args {
     min_latency: Option<Nanos>,
     /// Replay a run in virtual time, trace every instruction, and explain the worst samples by
     /// function (x86-64; docs/exact.md)
-    #[arg(long, conflicts_with_all = ["series", "pair", "min_latency", "thread", "deadline", "require"])]
+    #[arg(long, conflicts_with_all = CONFLICTS_OF_EXACT)]
     exact: bool,
     /// Compare the exact explanation with another: of a bundle, of an exact.json, or of the same
     /// experiment on this kernel, which is run for it (the settings of `--target vm:`; its bundle
@@ -89,6 +89,9 @@ pub struct Args {
     perfetto: Option<PathBuf>,
 }
 
+/// Options that a replay does not look at.
+const CONFLICTS_OF_EXACT: [&str; 6] =
+    ["series", "pair", "min_latency", "thread", "deadline", "require"];
 /// Number of samples of each series that are shown one by one by default; the culprits are those of
 /// all samples.
 const SHOWN_BY_DEFAULT: usize = 5;
