@@ -83,3 +83,45 @@ fn names_from_outside_are_harmless() {
     let text = delays_sentence(&delays, time);
     assert!(!text.contains(['\u{1b}', '\n']), "{text:?}");
 }
+
+/// The answer of an import of a file of `punctual_bundle`'s.
+fn imported(text: &str) -> Answer {
+    let place = tempfile::tempdir().expect("a directory");
+    let directory = place.path().join("b");
+    let options = punctual_bundle::import::ImportOptions::default();
+    let summarize = punctual_analyze::summarize;
+    punctual_bundle::import::import(&mut text.as_bytes(), &directory, &options, summarize)
+        .expect("an import");
+    let bundle = punctual_bundle::Bundle::open(&directory).expect("a bundle");
+    known(&summarize(&bundle))
+}
+
+macro_rules! import_data {
+    ($name:literal) => {
+        include_str!(concat!("../../../bundle/src/import/testdata/", $name))
+    };
+}
+
+#[test]
+fn what_rtla_states_of_a_delay_is_the_answers_by_rtla() {
+    let answer = imported(import_data!("field/timerlat-no-sample-on-cpu2.txt"));
+    assert_eq!(answer.verdict, "stopped at 52.9 µs: CPU 2/thread");
+    let figure = answer.figure.expect("a figure");
+    assert_eq!((figure.series.as_str(), figure.value), ("CPU 2/thread", 52_930.0));
+    let delays = delays_sentence(&answer.delayed_by.expect("delays"), time);
+    assert_eq!(
+        delays,
+        "91 % exit from idle, 4 % interrupt handler and 2 % running task not preempted \
+         (swapper/2:0) (from 52.9 µs on, 1 sample, by rtla)"
+    );
+    let answer = imported(import_data!("field/timerlat-top-auto-analysis.txt"));
+    assert_eq!(answer.verdict, "stopped at 709.2 µs: CPU 1/irq");
+    let delays = delays_sentence(&answer.delayed_by.expect("delays"), time);
+    assert!(delays.starts_with("100 % timer interrupt delayed (ip:3567 in igb_update_mc_"));
+    assert!(delays.ends_with(", 1 sample, by rtla)"), "{delays}");
+    // Nobody is blamed by a file that states no delays.
+    let answer = imported(import_data!("field/timerlat-indented.txt"));
+    assert_eq!((answer.verdict.as_str(), answer.delayed_by), ("nothing was required", None));
+    let answer = imported(import_data!("rtla-6.12/osnoise-top.txt"));
+    assert_eq!(answer.figure.expect("a figure").series, "CPU 1/noise");
+}
