@@ -12,7 +12,7 @@ pub use validity::of_validity;
 
 /// Every finding that figures can raise, with one line on what it means; docs/reference/json.md
 /// lists the same.
-pub const IDS: [(&str, &str); 38] = [
+pub const IDS: [(&str, &str); 40] = [
     ("cut-off", "the run has no recorded end"),
     ("ended-early", "the run was interrupted or stopped before its end"),
     ("bundle-damaged", "a part of the bundle could not be read"),
@@ -48,6 +48,8 @@ pub const IDS: [(&str, &str); 38] = [
     ("clock-unusable", "the clock source changed, or its resolution is that of the kernel's tick"),
     ("partition-not-in-force", "the partition was not in force from begin to end"),
     ("load-not-working", "a load died or idled"),
+    ("load-stopped", "a load was stopped for some of the phase"),
+    ("controller-delayed", "punctual itself did not run when it was to"),
     ("load-starved", "a load had work, and others kept the CPUs busy"),
     ("measured-by-others", "another punctual measured on the same CPU"),
     ("delayed-by-punctual", "threads of punctual itself delayed samples"),

@@ -7,6 +7,8 @@
 
 mod proofs;
 
+pub(crate) use proofs::when_stopped;
+
 use crate::PhaseView;
 use punctual_bundle::summary::{
     Proof, ProofOutcome, ProofWord, ValiditySummary, ValidityWord, VerdictWord,
@@ -118,7 +120,8 @@ fn gated<'a>(verdict: VerdictWord, proofs: impl Iterator<Item = &'a Proof>) -> G
     let mut unknown = None;
     let mut invalid: Option<&Proof> = None;
     for proof in proofs {
-        let stays = verdict == VerdictWord::NotMet && proof.proof == ProofWord::Samples;
+        let stays = verdict == VerdictWord::NotMet
+            && matches!(proof.proof, ProofWord::Samples | ProofWord::Controller);
         match proof.outcome {
             ProofOutcome::Fails if !stays => invalid = invalid.or(Some(proof)),
             ProofOutcome::Unknown if verdict == VerdictWord::Met => {

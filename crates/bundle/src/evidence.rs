@@ -175,6 +175,9 @@ pub struct LoadEvidence {
     pub looks: u64,
     /// How often nothing had happened in any of them since the look before, and none had work.
     pub idle_looks: u64,
+    /// When all of its processes were stopped: since the start of the phase, as polls found it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stopped: Vec<(Nanos, Nanos)>,
     /// How often nothing had happened in any of them although one had work: it waited for a CPU.
     #[serde(default)]
     pub starved_looks: u64,
@@ -214,6 +217,18 @@ pub struct ProgramEvidence {
     pub ran: Nanos,
     /// Records of cycles that found no room.
     pub lost: u64,
+}
+
+/// Whether the controller thread ran when it was to.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ControllerEvidence {
+    /// For how long the phase was to last, where that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Nanos>,
+    pub lasted: Nanos,
+    /// How much later than planned its rounds came, together: none of a tenth of a second or less.
+    pub delayed: Nanos,
+    pub longest: Nanos,
 }
 
 /// Another run of punctual that measured on CPUs of this one.

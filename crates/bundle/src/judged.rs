@@ -66,6 +66,8 @@ pub enum ProofWord {
     /// There are as many samples as were due.
     Samples,
     Throttling,
+    /// punctual itself ran when it was to.
+    Controller,
 }
 
 impl ProofWord {
@@ -83,6 +85,7 @@ impl ProofWord {
             ProofWord::Others => "others",
             ProofWord::Samples => "samples",
             ProofWord::Throttling => "throttling",
+            ProofWord::Controller => "controller",
         }
     }
 }

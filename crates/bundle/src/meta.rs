@@ -1,7 +1,7 @@
 //! What a phase and a series are, known before their first sample.
 
 use crate::answer::Delays;
-use crate::evidence::Evidence;
+use crate::evidence::{ControllerEvidence, Evidence};
 use crate::exit::ProgramEnd;
 use crate::load::CpuLoad;
 use crate::verdict::LeftOut;
@@ -45,6 +45,9 @@ pub struct PhaseMeta {
     /// What a bound left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
+    /// Whether punctual itself ran when it was to; absent in bundles of versions that did not look.
+    #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
+    pub controller: Fact<ControllerEvidence>,
     /// Programs that failed, or ended before they were to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<ProgramEnd>,
@@ -70,6 +73,7 @@ impl PhaseMeta {
             evidence: Fact::NotAsked,
             without_series: Vec::new(),
             left_out: Vec::new(),
+            controller: Fact::NotAsked,
             ended: Vec::new(),
             missing: Vec::new(),
             delayed_by: Vec::new(),

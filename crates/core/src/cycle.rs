@@ -205,7 +205,7 @@ pub struct Cycle {
     pub run: Split,
 }
 
-/// What a thread is in, at an instant: a wait, or the cycle after it.
+/// The wait of a thread, or the cycle after it, at an instant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpenCycle {
     /// The waiting call, and when it was entered.
@@ -215,6 +215,8 @@ pub struct OpenCycle {
     pub release: Option<MonotonicNs>,
     /// When the call returned.
     pub returned: Option<MonotonicNs>,
+    /// Since when it is in such a call again, and not asleep: the cycle may have ended there.
+    pub until: Option<MonotonicNs>,
 }
 
 impl Cycle {

@@ -86,6 +86,16 @@ pub fn is_ready(files: &dyn Files, pid: i32) -> bool {
     })
 }
 
+/// Whether all of these processes are stopped, by a signal or a tracer: states `T` and `t`. Those
+/// that have ended do not count.
+pub fn is_stopped(files: &dyn Files, all: &[i32]) -> bool {
+    let stat = |pid: &i32| files.read(&format!("/proc/{pid}/stat")).ok();
+    let stats: Vec<String> = all.iter().filter_map(stat).collect();
+    let mut states = stats.iter().filter_map(|stat| state(stat));
+    let mut states = states.by_ref().filter(|state| !matches!(*state, "Z" | "X")).peekable();
+    states.peek().is_some() && states.all(|state| matches!(state, "T" | "t"))
+}
+
 /// The state in a line of /proc/PID/stat, which stands behind the name.
 fn state(stat: &str) -> Option<&str> {
     stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().next()
@@ -121,6 +131,7 @@ mod tests {
         }
         let sleeper = all[1];
         assert!(is_ready(&files, root) && !is_ready(&files, sleeper));
+        assert!(!is_stopped(&files, &all));
         let before = of_process(&files, sleeper).unwrap();
         std::thread::sleep(Duration::from_millis(100));
         let (after, later) =

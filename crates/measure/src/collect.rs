@@ -3,7 +3,7 @@
 use crate::ring::{Consumer, MISSED_MANY, SnapshotReader};
 use crate::sink::SampleSource;
 use punctual_core::digest::{Digest, SampleDigest};
-use punctual_core::{BinnedCounter, ClockNs, Nanos, Sample, SeriesData, Window};
+use punctual_core::{BinnedCounter, ClockNs, Nanos, Sample, SeriesData, Unfinished, Window};
 
 /// The length of the windows in which samples over time are kept.
 pub const WINDOW: Nanos = Nanos::SECOND;
@@ -27,6 +27,8 @@ pub struct Collector {
     /// they are not requested.
     worst: Option<Vec<Sample>>,
     digest: SampleDigest,
+    /// One period after the last wake-up: the next sample is due by then.
+    due_by: Option<ClockNs>,
     window: Option<Window>,
     /// Windows that have ended since they were last taken away: one a second.
     ended_windows: Vec<Window>,
@@ -47,6 +49,7 @@ impl Collector {
             keep_pending: keep_samples,
             worst: None,
             digest,
+            due_by: None,
             window: None,
             ended_windows: Vec::new(),
         }
@@ -62,9 +65,11 @@ impl Collector {
         let mut recent = None;
         let (pending, keep, digest) = (&mut self.pending, self.keep_pending, &mut self.digest);
         let (window, ended, worst) = (&mut self.window, &mut self.ended_windows, &mut self.worst);
+        let (period, due_by) = (data.period, &mut self.due_by);
         match &mut self.source {
             SampleSource::Ring(consumer) => drain_ring(consumer, data, |sample| {
                 digest.add(sample);
+                *due_by = period.map(|period| sample.woke + period);
                 if keep && pending.len() < Collector::PENDING {
                     pending.push(*sample);
                 }
@@ -88,6 +93,15 @@ impl Collector {
             }),
         }
         recent
+    }
+
+    /// The sample that its thread has not taken although a period has passed since the last one, if
+    /// it takes one in each: at least so long has it been under way. On the series' clock.
+    pub fn overdue(&self, data: &SeriesData, now: ClockNs) -> Option<Unfinished> {
+        let (due, period) = (self.due_by?, data.period.filter(|period| period.ns() > 0)?);
+        let lasted = Some(now - due).filter(|lasted| lasted.ns() > 0)?;
+        let passed = (lasted.ns() / period.ns()) as u64;
+        Some(Unfinished { due, at_least: lasted, lasted, passed, ended: false })
     }
 
     /// Takes the rest when the thread has ended, and accounts for samples that were dropped at the
@@ -221,6 +235,9 @@ mod tests {
             (losses.recorded, losses.skipped, losses.dropped, losses.expected()),
             (4, 2, 1, 7)
         );
+        assert_eq!(collector.overdue(&data, ClockNs(4_050)), None, "it is due at 4,060");
+        let late = collector.overdue(&data, ClockNs(6_560)).expect("it is late");
+        assert_eq!((late.due, late.at_least, late.passed), (ClockNs(4_060), Nanos(2_500), 2));
         let mut kept = 0;
         collector.take_samples(|samples| kept += samples.len());
         assert_eq!(kept, 4);

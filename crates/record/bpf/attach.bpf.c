@@ -150,14 +150,18 @@ struct attached {
 
 #define STANDS(member, at) \
 	_Static_assert(__builtin_offsetof(struct attached, member) == (at), #at " in wire.h")
+STANDS(state, WIRE_ATTACHED_STATE);
 STANDS(phase, WIRE_ATTACHED_PHASE);
+STANDS(call, WIRE_ATTACHED_CALL);
 STANDS(stage, WIRE_ATTACHED_STAGE);
 STANDS(postponed, WIRE_ATTACHED_POSTPONED);
 STANDS(postponed.returned, WIRE_ATTACHED_RETURNED);
 STANDS(cycle, WIRE_ATTACHED_CYCLE);
+STANDS(entered, WIRE_ATTACHED_ENTERED);
 STANDS(asked, WIRE_ATTACHED_ASKED);
 _Static_assert(OPEN == WIRE_PHASE_OPEN && WAITING == WIRE_PHASE_WAITING &&
-	       WOKEN == WIRE_PHASE_WOKEN && RETURN_POSTPONED == WIRE_RETURN_POSTPONED, "wire.h");
+	       WOKEN == WIRE_PHASE_WOKEN && RETURN_POSTPONED == WIRE_RETURN_POSTPONED &&
+	       ASLEEP == WIRE_STATE_ASLEEP, "wire.h");
 
 #include "typed.h"
 

@@ -469,17 +469,21 @@ struct wire_cycle {
 };
 
 /* Where the cycle that a thread is in stands in its value in the map `threads`, for user space: the
- * offsets of members of struct attached, and the phases of it. */
+ * offsets of members of struct attached, and values of some. */
+#define WIRE_ATTACHED_STATE 568
 #define WIRE_ATTACHED_PHASE 572
+#define WIRE_ATTACHED_CALL 576
 #define WIRE_ATTACHED_STAGE 600
 #define WIRE_ATTACHED_POSTPONED 608
 #define WIRE_ATTACHED_RETURNED 752
 #define WIRE_ATTACHED_CYCLE 832
+#define WIRE_ATTACHED_ENTERED 1640
 #define WIRE_ATTACHED_ASKED 1736
 #define WIRE_PHASE_OPEN 1
 #define WIRE_PHASE_WAITING 2
 #define WIRE_PHASE_WOKEN 3
 #define WIRE_RETURN_POSTPONED 3 /* a stage */
+#define WIRE_STATE_ASLEEP 3
 
 /* Where a thread was within a cycle. The header has its end, and the thread. */
 #define WIRE_MOMENT 83

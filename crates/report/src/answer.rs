@@ -132,6 +132,11 @@ fn verdict(summary: &Summary, deciding: Option<&Deciding<'_>>) -> String {
         (_, Some(first @ Reason::Failed { part: FailedPart::Run, .. })) => of_reason(first),
         (_, Some(first @ Reason::Failed { .. })) => format!("FAILED: {}", of_reason(first)),
         _ if let Some(stop) = reasons.iter().find_map(|reason| stop(summary, reason)) => stop,
+        (word @ (Some(VerdictWord::Met) | None), Some(first @ Reason::ProgramEnded(_))) => {
+            let until =
+                if word.is_some() { "; all that was required is met until then" } else { "" };
+            format!("FAILED: {}{until}", of_reason(first))
+        }
         (Some(VerdictWord::Met), _) => met(summary),
         (Some(VerdictWord::NotMet), Some(first)) => {
             format!("NOT MET: {}", not_met(summary, deciding, first))

@@ -120,6 +120,7 @@ impl Follower {
                 (last.release, Some(last.returned))
             }
         };
+        let now = open.until.map_or(now, |until| until.min(now));
         Some(self.until(NotEnded { release, returned, now, passed: 0 }, now))
     }
 

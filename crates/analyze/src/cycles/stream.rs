@@ -92,13 +92,15 @@ impl Stream {
         self.untracked
     }
 
-    /// What a thread is in at the last event, unless events are missing since its wait began.
+    /// The wait of a thread, or the cycle after it, at the last event, unless events are missing since its wait began.
     pub fn open(&self, tid: u32) -> Option<OpenCycle> {
         let thread = self.threads.get(&tid)?;
         // Its own timer is among those that were started in the call; interrupts start others.
         let sleeps = thread.call.is_some_and(|(call, _)| self.calls.is_sleep(call));
         let due = thread.started.iter().map(|(_, due)| *due).max();
-        let open = thread.open(due.filter(|due| sleeps && *due < self.now))?;
+        let again = thread.call.filter(|(call, _)| self.ends_cycle(tid, *call));
+        let due = due.filter(|due| sleeps && *due < self.now);
+        let open = thread.open(due, again.map(|(_, entered)| entered))?;
         let is_whole = self.gaps.within(Scope::AnyCpu, open.entered, self.now).is_none();
         is_whole.then_some(open)
     }

@@ -402,7 +402,13 @@ fn a_cycle_that_has_not_ended_has_a_lower_bound_in_each_series() {
     let release = last.release + Nanos::MILLI;
     let now = release + Nanos(1_602_000_000);
     let returned = Some(release + Nanos(5_000));
-    let waits = OpenCycle { call: last.call, entered: last.again, release: None, returned: None };
+    let waits = OpenCycle {
+        call: last.call,
+        entered: last.again,
+        release: None,
+        returned: None,
+        until: None,
+    };
     assert_eq!(follower.not_ended(&waits, now), None, "it waits for its release");
     let open = OpenCycle { release: Some(release), returned, ..waits };
     let cycle = follower.not_ended(&open, now).expect("it is open");
@@ -414,9 +420,12 @@ fn a_cycle_that_has_not_ended_has_a_lower_bound_in_each_series() {
     assert_eq!(of(SeriesKind::Wakeup), (5_000, 5_000, true));
     assert_eq!(of(SeriesKind::Response), (1_602_000_000, 1_602_000_000, false));
     assert_eq!(of(SeriesKind::Execution), (0, 1_602_000_000, false));
+    let until = Some(release + Nanos(9_000));
+    let again = follower.not_ended(&OpenCycle { until, ..open }, now).expect("it may be open");
+    assert_eq!(again.of_series(SeriesKind::Response).at_least, Nanos(9_000));
     // Another wait than that of its cycles is within the last one, if nothing came between.
     let mut other = OpenCycle { call: WaitingCall { number: 0, ..last.call }, ..waits };
-    let within = follower.not_ended(&other, now).expect("it goes on");
+    let within = follower.not_ended(&other, now).expect("it is open");
     assert_eq!((within.release, within.returned), (last.release, Some(last.returned)));
     other.entered = last.again + Nanos(1);
     assert_eq!(follower.not_ended(&other, now), None);

@@ -1,8 +1,9 @@
 //! Findings about a run and its phases.
 
+use crate::validity::when_stopped;
 use punctual_bundle::meta::LoadMeta;
 use punctual_bundle::{Ending, Manifest, Outcome, PhaseMeta};
-use punctual_core::{Finding, Severity, Validation};
+use punctual_core::{Finding, Nanos, Severity, Validation};
 
 /// The subject of findings about the run itself.
 const RUN: &str = "run";
@@ -83,11 +84,35 @@ pub fn of_phase(phase: &PhaseMeta, is_periodic: bool) -> Vec<Finding> {
              include the host's",
         )
     });
+    let stopped = phase.evidence.known().into_iter().flat_map(|evidence| &evidence.loads);
+    let stopped = stopped.filter_map(|load| {
+        let subject = format!("{}/{}", phase.name, load.name);
+        let message = "the load did not load the system all the time";
+        let finding = Finding::new("load-stopped", Severity::Warning, subject, message);
+        Some(finding.evidence(when_stopped(load)?).remedy(
+            "find who stops it (SIGSTOP, a debugger, a terminal in the background), and run again",
+        ))
+    });
+    let controller = phase.controller.known().filter(|own| own.longest >= Nanos::SECOND);
+    let controller = controller.map(|own| {
+        let message = "punctual itself did not run when it was to: another task kept its CPUs";
+        Finding::new("controller-delayed", Severity::Warning, &phase.name, message)
+            .evidence(format!(
+                "{} in all, {} at once",
+                own.delayed.readable(),
+                own.longest.readable()
+            ))
+            .remedy(
+                "let no task of others run at a higher priority on all CPUs, or set the \
+                 controller's CPUs apart",
+            )
+    });
     let loads = phase.loads.iter().filter_map(|load| failed_load(&phase.name, load));
     let claims = phase.measures.iter().flat_map(|measure| {
         measure.notes.validations.iter().filter_map(|one| differs(&phase.name, &measure.name, one))
     });
-    steal.into_iter().chain(not_idle(phase, is_periodic)).chain(loads).chain(claims).collect()
+    let all = steal.into_iter().chain(not_idle(phase, is_periodic)).chain(controller);
+    all.chain(stopped).chain(loads).chain(claims).collect()
 }
 
 /// A phase that is called idle, and was not: without a load of its own, and with threads that only

@@ -5,7 +5,8 @@ use punctual_bundle::summary::{Proof, ProofOutcome, ProofWord};
 use punctual_core::{Finding, Severity};
 
 /// The findings that report the same as a failed proof.
-const REPORTED_ALREADY: [(ProofWord, &[&str]); 6] = [
+const REPORTED_ALREADY: [(ProofWord, &[&str]); 7] = [
+    (ProofWord::Controller, &["controller-delayed"]),
     (ProofWord::Scheduling, &["scheduling-refused", "not-real-time"]),
     (ProofWord::Clock, &["clock-set", "clock-stepped", "negative-latency"]),
     (ProofWord::Samples, &["samples-lost", "no-samples"]),
@@ -108,6 +109,13 @@ fn of_proof(proof: &Proof) -> Option<Finding> {
             Severity::Bad,
             "the kernel is not the requested one",
             "name the installed kernel, or install the requested one",
+        ),
+        ProofWord::Controller => (
+            "controller-delayed",
+            Severity::Bad,
+            "punctual itself did not run when it was to: another task kept its CPUs",
+            "let no task of others run at a higher priority on all CPUs, or set the controller's \
+             CPUs apart",
         ),
         ProofWord::Memory | ProofWord::Recorder => return None,
     };

@@ -4,8 +4,8 @@ use super::{RUN, TOO_MUCH_LOST};
 use crate::requirements::CUT_OFF;
 use crate::{PhaseView, SeriesView};
 use punctual_bundle::evidence::{
-    Evidence, IsolationEvidence, LoadEvidence, OtherMeasurement, ProgramEvidence, ReadBack,
-    ThreadEvidence,
+    ControllerEvidence, Evidence, IsolationEvidence, LoadEvidence, OtherMeasurement,
+    ProgramEvidence, ReadBack, ThreadEvidence,
 };
 use punctual_bundle::meta::{ATTACHED_WORKLOAD, ENTRIES_WORKLOAD};
 use punctual_bundle::ran_on::KernelEvidence;
@@ -15,6 +15,8 @@ use punctual_core::event::Recorded;
 use punctual_core::series::HDR_MAX;
 use punctual_core::{Clock, Fact, Nanos};
 
+/// A phase may last so many times longer than asked because punctual itself did not run.
+const LONGER: f64 = 1.1;
 /// A load that failed counts as there when it was alive for this share of its time.
 const ALIVE: f64 = 0.9;
 /// A load works if at least this share of the polls found it running.
@@ -85,6 +87,8 @@ fn recorder(recorded: &Recorded) -> Judgement {
 pub fn of_phase(manifest: &Manifest, phase: &PhaseView) -> Vec<Proof> {
     let evidence = &phase.meta.evidence;
     let mut all = of_part(manifest, phase, evidence);
+    let controller = phase.meta.controller.known().map(|own| controller(own, phase));
+    all.extend(controller.map(|text| proof(ProofWord::Controller, &phase.meta.name, text)));
     let mut cut_off = false;
     for part in evidence.known().iter().flat_map(|evidence| &evidence.other_parts) {
         match part {
@@ -97,6 +101,26 @@ pub fn of_phase(manifest: &Manifest, phase: &PhaseView) -> Vec<Proof> {
         all.push(proof(ProofWord::Scheduling, phase.meta.name.as_str(), unknown(why)));
     }
     all
+}
+
+/// While punctual does not run, nothing ends a phase and its buffers are not emptied.
+fn controller(own: &ControllerEvidence, phase: &PhaseView) -> Judgement {
+    let did_not_run = format!("punctual itself did not run for {}", own.delayed.readable());
+    let excess = own.asked.map_or(Nanos::ZERO, |asked| own.lasted - asked);
+    let lasts = own.asked.is_some_and(|asked| own.lasted.ns() as f64 > LONGER * asked.ns() as f64);
+    let lost = phase.series.iter().map(|view| view.state.data.losses.dropped);
+    match lost.fold(0, u64::saturating_add) {
+        _ if own.delayed == Nanos::ZERO => holds("no round of punctual itself was late"),
+        _ if lasts && own.delayed.ns() * 2 > excess.ns() => fails(format!(
+            "{did_not_run}: the phase lasted {} instead of {}",
+            own.lasted.readable(),
+            own.asked.unwrap_or_default().readable()
+        )),
+        lost if lost > 0 && own.longest >= Nanos::SECOND => {
+            fails(format!("{did_not_run}, and {lost} samples were lost"))
+        }
+        _ => holds(format!("{did_not_run} in all, at most {} at once", own.longest.readable())),
+    }
 }
 
 fn keep_gravest(all: &mut Vec<Proof>, more: Vec<Proof>) {
@@ -426,10 +450,12 @@ fn load(load: &LoadEvidence) -> Judgement {
     if load.due <= Nanos::ZERO {
         return holds("it was not due to start before the end");
     }
-    let alive = load.alive.ns().max(0) as f64 / load.due.ns() as f64;
+    let stopped = load.stopped.iter().fold(Nanos::ZERO, |sum, (from, to)| sum + (*to - *from));
+    let alive = (load.alive - stopped).ns().max(0) as f64 / load.due.ns() as f64;
     let share = (alive * 100.0).min(100.0);
     if alive < ALIVE && !load.done {
-        let how = load.ended.as_ref().map_or("it never ran".to_owned(), |how| format!("it {how}"));
+        let ended = load.ended.as_ref().map(|how| format!("it {how}"));
+        let how = when_stopped(load).or(ended).unwrap_or_else(|| "it never ran".to_owned());
         return fails(format!("it ran for {share:.0} % of its time: {how}"));
     }
     let most = |looks: u64| looks as f64 > (1.0 - WORKING) * load.looks as f64;
@@ -454,6 +480,7 @@ fn load(load: &LoadEvidence) -> Judgement {
         true => format!("; it rested in {} of {} polls, as allowed", load.idle_looks, load.looks),
         false => String::new(),
     };
+    let rested = when_stopped(load).map_or(rested.clone(), |when| format!("; {when}{rested}"));
     match &load.progress {
         Fact::Known(progress) => holds(format!(
             "running for {share:.0} % of its time; {} of CPU time, {} times on a CPU{rested}",
@@ -469,6 +496,15 @@ fn load(load: &LoadEvidence) -> Judgement {
         }
         Fact::NotAsked => unknown("its processes were not polled"),
     }
+}
+
+/// When a load was stopped; `None` where it never was.
+pub(crate) fn when_stopped(load: &LoadEvidence) -> Option<String> {
+    let seconds = |at: Nanos| format!("{:.1} s", at.ns() as f64 / 1e9);
+    let spans = load.stopped.iter();
+    let spans: Vec<String> =
+        spans.map(|(from, to)| format!("from {} to {}", seconds(*from), seconds(*to))).collect();
+    (!spans.is_empty()).then(|| format!("it was stopped {}", spans.join(", ")))
 }
 
 fn others(others: &Fact<Vec<OtherMeasurement>>, insists: bool) -> Judgement {

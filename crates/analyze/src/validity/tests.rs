@@ -2,8 +2,8 @@ use super::*;
 use crate::SeriesView;
 use crate::testing::{manifest, meta, phase, state, summarized};
 use punctual_bundle::evidence::{
-    ClockEvidence, Deviation, Evidence, IsolationEvidence, LoadEvidence, LoadProgress,
-    MemoryEvidence, OtherMeasurement, ProgramEvidence, ReadBack, ThreadEvidence,
+    ClockEvidence, ControllerEvidence, Deviation, Evidence, IsolationEvidence, LoadEvidence,
+    LoadProgress, MemoryEvidence, OtherMeasurement, ProgramEvidence, ReadBack, ThreadEvidence,
 };
 use punctual_bundle::meta::{ENTRIES_WORKLOAD, REQUESTED_SCHEDULING};
 use punctual_bundle::state::State;
@@ -19,6 +19,7 @@ struct Case {
     meta: SeriesMeta,
     state: State,
     recorded: Option<Recorded>,
+    controller: Fact<ControllerEvidence>,
 }
 
 fn read_back(requested: &str) -> ReadBack {
@@ -94,6 +95,7 @@ fn proved() -> Case {
         meta,
         state: state(&[10_000; 1_000]),
         recorded,
+        controller: Fact::Known(ControllerEvidence::default()),
     }
 }
 
@@ -104,6 +106,9 @@ impl Case {
             change(evidence);
         }
         case
+    }
+    fn with_controller(own: ControllerEvidence) -> Case {
+        Case { controller: Fact::Known(own), ..proved() }
     }
     fn but_all(change: impl FnOnce(&mut Case)) -> Case {
         let mut case = proved();
@@ -117,6 +122,7 @@ impl Case {
     fn summary(&self) -> Summary {
         let mut phase = phase();
         phase.evidence = self.evidence.clone();
+        phase.controller = self.controller.clone();
         let views = [PhaseView {
             meta: &phase,
             series: vec![SeriesView { meta: &self.meta, state: &self.state, account: None }],
@@ -183,7 +189,7 @@ fn what_is_proved_is_met() {
     use ProofWord::*;
     let all =
         [Kernel, Recorder, Scheduling, Affinity, Memory, Clock, Isolation, Load, Others, Samples];
-    assert_eq!(words, all, "{proofs:?}");
+    assert_eq!(words, [&all[..], &[Controller]].concat(), "{proofs:?}");
 }
 
 fn other(value: &str) -> Option<Deviation> {
@@ -193,7 +199,7 @@ fn other(value: &str) -> Option<Deviation> {
 #[test]
 fn each_proof_taken_away_makes_the_run_invalid() {
     type Change = fn(&mut Evidence);
-    let changes: [(&str, Change); 20] = [
+    let changes: [(&str, Change); 21] = [
         ("SCHED_FIFO 80 was requested, it ran as SCHED_OTHER", |e| {
             e.threads[0].scheduling.other = other("SCHED_OTHER")
         }),
@@ -220,6 +226,9 @@ fn each_proof_taken_away_makes_the_run_invalid() {
             e.loads[0].ended = Some("was killed by signal 9".into());
         }),
         ("it idled: in 4 of 4 polls", |e| e.loads[0].idle_looks = 4),
+        ("it ran for 60 % of its time: it was stopped from 0.2 s to 0.6 s", |e| {
+            e.loads[0].stopped = vec![(Nanos::from_millis(200), Nanos::from_millis(600))];
+        }),
         ("it never ran", |e| (e.loads[0].alive, e.loads[0].looks) = (Nanos::ZERO, 0)),
         ("was not as requested: cpuset.cpus.partition is member", |e| {
             if let Fact::Known(isolation) = &mut e.isolation {
@@ -273,6 +282,49 @@ fn what_cannot_be_known_is_undecided() {
         assert_eq!(case.words(), (Undecided, Some(Undecided), ValidityWord::Undecided), "{number}");
         case.meta.requirements = vec!["max < 1us".into()];
         assert_eq!(case.words().0, NotMet, "what was seen stays: {number}");
+    }
+}
+
+fn has(case: &Case, id: &str) -> bool {
+    case.summary().findings.iter().any(|finding| finding.id == id)
+}
+
+#[test]
+fn a_short_stop_of_a_load_is_said_and_one_that_never_stopped_is_not() {
+    let mut case = Case::but(|e| {
+        e.loads[0].stopped = vec![(Nanos::from_millis(200), Nanos::from_millis(250))];
+    });
+    case.meta.requirements = vec!["max < 1ms".into()];
+    assert_eq!(case.words().0, Met);
+    assert!(has(&case, "load-stopped") && !has(&proved(), "load-stopped"));
+}
+
+/// A run of 5 s takes 152 s because a task of a higher priority keeps punctual from running.
+#[test]
+fn where_punctual_itself_did_not_run_nothing_is_met_and_what_is_not_met_stays() {
+    let seconds = Nanos::from_secs;
+    let own = |asked: Option<i64>, lasted, delayed| ControllerEvidence {
+        asked: asked.map(seconds),
+        lasted: seconds(lasted),
+        delayed: seconds(delayed),
+        longest: seconds(delayed),
+    };
+    let mut starved = Case::with_controller(own(Some(5), 152, 147));
+    assert_eq!(starved.words(), (Invalid, Some(Invalid), ValidityWord::Invalid));
+    let text = starved.summary().phases[0].series[0].requirements[0].reason.clone().unwrap();
+    assert!(text.contains("punctual itself did not run for 147 s"), "{text}");
+    assert!(has(&starved, "controller-delayed"));
+    starved.meta.requirements = vec!["max < 1us".into()];
+    assert_eq!(starved.words().1, Some(NotMet));
+    let mut lossy = Case::with_controller(own(None, 152, 147));
+    assert_eq!(lossy.words().0, Met, "nothing was lost, and no end was missed");
+    assert!(has(&lossy, "controller-delayed"));
+    lossy.state.data.losses.dropped = 1;
+    assert_eq!(lossy.words().0, Invalid);
+    // The phase lasted longer for another reason; or all rounds came in time.
+    for quiet in [own(Some(5), 20, 0), own(Some(5), 6, 0), own(Some(5), 5, 0)] {
+        let case = Case::with_controller(quiet);
+        assert!(case.words().0 == Met && !has(&case, "controller-delayed"));
     }
 }
 

@@ -4,8 +4,8 @@ use super::outbox::Outbox;
 use super::protocol::{Event, LoadSpec, OnExit, Request};
 use super::respawn::BackOff;
 use punctual_sys::attributes::{self, Scheduling};
-use punctual_sys::descriptor::poll_readable;
 use punctual_sys::children::{self, Exit};
+use punctual_sys::descriptor::poll_readable;
 use punctual_sys::signals;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -153,8 +153,8 @@ impl Guard {
             let pause = load.back_off.after(since.elapsed(), success);
             load.start_at = (then == OnExit::Respawn).then(|| Instant::now() + pause);
             let (signal, status) = match exit {
-                Exit::Signal(signal) => (Some(signal), 0),
-                Exit::Status(status) => (None, status),
+                children::Exit::Signal(signal) => (Some(signal), 0),
+                children::Exit::Status(status) => (None, status),
             };
             let (load, how) = (load.number, exit.to_string());
             let event = Event::Ended { load, how, signal, status, success, then };

@@ -4,7 +4,7 @@ use crate::wire::layout::{self as wire, Cycle as Wire};
 use punctual_core::MonotonicNs;
 use punctual_core::cycle::{OpenCycle, WaitingCall};
 
-/// What the value shows at `now`; `None` where it is no wait, and no cycle after one.
+/// Reads the value of a thread at `now`; `None` where it is no wait, and no cycle after one.
 pub(super) fn decode(value: &[u8], now: MonotonicNs) -> Option<OpenCycle> {
     let u32_at =
         |at: u64| Some(u64::from(u32::from_ne_bytes(*value.get(at as usize..)?.first_chunk()?)));
@@ -29,9 +29,13 @@ pub(super) fn decode(value: &[u8], now: MonotonicNs) -> Option<OpenCycle> {
         (wire::PHASE_OPEN, 0) => (Some(instant(cycle.release)?), instant(cycle.returned)),
         _ => return None,
     };
+    let is_awake = u32_at(wire::ATTACHED_STATE)? != wire::STATE_ASLEEP;
+    let is_again = u32_at(wire::ATTACHED_CALL)? == u64::from(cycle.call) + 1;
+    let until = instant(u64_at(wire::ATTACHED_ENTERED)?);
+    let until = until.filter(|_| returned.is_some() && is_awake && is_again);
     let call =
         WaitingCall { number: cycle.call, operation: cycle.operation, argument: cycle.argument };
-    Some(OpenCycle { call, entered: instant(cycle.entered)?, release, returned })
+    Some(OpenCycle { call, entered: instant(cycle.entered)?, release, returned, until })
 }
 
 #[cfg(test)]
@@ -81,6 +85,15 @@ mod tests {
             );
             assert_eq!((open.entered, open.call.number), (MonotonicNs(100), 230));
         }
+        // In the same call again it may sleep there, as the end of its cycle, or do so already.
+        let mut again = value(wire::PHASE_OPEN, 0, 0);
+        again[wire::ATTACHED_CALL as usize..][..4].copy_from_slice(&231u32.to_ne_bytes());
+        again[wire::ATTACHED_ENTERED as usize..][..8].copy_from_slice(&800u64.to_ne_bytes());
+        let until = |value: &[u8]| decode(value, NOW).expect("it is open").until;
+        assert_eq!(until(&again), Some(MonotonicNs(800)));
+        again[wire::ATTACHED_STATE as usize] = wire::STATE_ASLEEP as u8;
+        assert_eq!(until(&again), None, "for another file");
+        assert_eq!(until(&value(wire::PHASE_OPEN, 0, 0)), None);
         assert_eq!(decode(&value(0, 0, 0), NOW), None, "no wait was seen");
         assert_eq!(decode(&[0; 64], NOW), None, "it is cut off");
     }

@@ -190,10 +190,12 @@ static void of_a_thread_that_ends_nothing_is_left(void)
 	attach_exec(ctx);
 	CHECK(value(tid) && !find(&selections, &tid));
 	put(&selections, &tid, &selection, 0);
+	thread->task.exit_code = 139;
 	attach_exit(ctx);
 	CHECK(!value(tid) && !find(&selections, &tid));
 	CHECK(next_record(0, &m, sizeof(m)) == WIRE_MOMENT && m.kind == WIRE_MOMENT_EXEC);
 	CHECK(next_record(0, &m, sizeof(m)) == WIRE_MOMENT && m.kind == WIRE_MOMENT_EXIT);
+	CHECK(m.next == 139);
 	on[0] = idle;
 }
 

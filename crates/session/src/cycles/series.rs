@@ -113,7 +113,7 @@ impl CycleSeries {
         Some(sample)
     }
 
-    /// What had not ended when it was looked at.
+    /// Notes the cycle that has not ended; `None`: there is none.
     pub fn is_in(&mut self, cycle: Option<&NotEnded>) {
         self.kept.state.data.unfinished = cycle.map(|cycle| cycle.of_series(self.kind));
     }

@@ -204,7 +204,7 @@ impl CycleRecorder {
         }
     }
 
-    /// What a thread is in, after what was handed over.
+    /// The wait of a thread, or the cycle after it: newer than the cycles that were handed over.
     pub fn open(&self, tid: u32) -> Option<OpenCycle> {
         match &self.source {
             Source::Bpf(bpf) => bpf.open(tid),

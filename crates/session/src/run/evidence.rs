@@ -89,6 +89,7 @@ impl Collecting {
         programs: &CpuSet,
     ) {
         self.begin = clock::monotonic();
+        self.loads.iter_mut().for_each(|load| load.begin = self.begin);
         // Whose entries are measured is watched, and nothing is asked of how it runs.
         let of_threads = |one: &&SeriesRun| one.kept.meta.workload != ENTRIES_WORKLOAD;
         let series = || series.iter().filter(of_threads);

@@ -3,8 +3,10 @@
 mod entries;
 mod measuring;
 mod programs;
+mod punctuality;
 
 use measuring::Measuring;
+use punctuality::Punctuality;
 
 use super::companion::Companion;
 use super::counters;
@@ -133,6 +135,8 @@ struct Controller<'r, 'p, 'w> {
     reliever: Option<Reliever>,
     /// The wall clock, where it matters and was not stepped yet.
     wall: Option<WallClock>,
+    /// Whether this thread runs when it is to.
+    punctuality: Punctuality,
     /// The number of the next series that is found in a program.
     next_series: usize,
     /// Threads of programs have begun that the bundle does not name yet, and when it shall.
@@ -171,6 +175,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             cpu_load: None,
             reliever: None,
             wall: None,
+            punctuality: Punctuality::default(),
             next_series: 0,
             has_begun: false,
             next_measures: MonotonicNs(0),
@@ -216,7 +221,9 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         current.entries.iter_mut().for_each(EntriesRun::begin);
         let is_on_wall = |one: &SeriesRun| one.kept.meta.clock != Clock::Monotonic;
         self.wall = current.series.iter().any(is_on_wall).then(WallClock::new);
-        Ok(Begun::Measuring(self.schedule(current)))
+        let schedule = self.schedule(current);
+        self.punctuality = Punctuality::new(schedule.tick, self.phase);
+        Ok(Begun::Measuring(schedule))
     }
 
     fn write_phase(&mut self, current: &PhaseRun) -> Result<(), String> {
@@ -421,6 +428,23 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
 
     fn companions(&mut self, step: impl FnMut(&mut Box<dyn Companion>)) {
         self.run.companions.iter_mut().for_each(step);
+    }
+
+    /// Looks at the samples that threads have not taken although they are due; one that is above
+    /// its limit, and of which series.
+    fn look_at_threads(&self, current: &mut PhaseRun) -> Option<(String, Nanos)> {
+        let mut above = None;
+        for (measure, planned) in current.measures.iter().zip(&self.phase.measures) {
+            let series = &mut current.series[measure.series.clone()];
+            for (series, thread) in series.iter_mut().zip(&measure.threads) {
+                let lasted = series.look(measure.thread_has_ended(*thread));
+                let lasted =
+                    lasted.filter(|of| planned.stop_above.is_some_and(|limit| *of > limit));
+                let name = || format!("{}/{}", self.phase.name, series.kept.meta.name);
+                above = above.or_else(|| lasted.map(|lasted| (name(), lasted)));
+            }
+        }
+        above
     }
 
     /// The sample above its limit by which a thread ended the run.

@@ -15,9 +15,9 @@ use crate::cycles::target::{Started, Target};
 use crate::cycles::{CycleOptions, Cycles, Drained};
 use crate::exit::Failure;
 use crate::programs;
-use punctual_bundle::{CommandEnd, HowEnded, ProgramEnd};
 use punctual_bundle::evidence::ProgramEvidence;
 use punctual_bundle::meta::MeasureMeta;
+use punctual_bundle::{CommandEnd, HowEnded, ProgramEnd};
 use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
 use punctual_host::environment::Environment;
 use punctual_host::files::{Files, Root};
@@ -137,7 +137,7 @@ impl ProgramRun {
             details,
         };
         Ok(ProgramRun {
-            name: measure.name.clone(),
+            name: context.attached.map_or_else(|| measure.name.clone(), Target::name),
             cycles: Cycles::start(options, environment).map_err(text)?,
             is_attached,
             nothing_found: None,

@@ -7,11 +7,12 @@ use crate::kept::KeptSeries;
 use punctual_bundle::state::ThreadUsage;
 use punctual_bundle::windows::Waited;
 use punctual_bundle::{SeriesMeta, SeriesWriter};
-use punctual_core::{Fact, Finding, Sample, SeriesShape, Severity, Tid};
+use punctual_core::{Fact, Finding, Nanos, Sample, SeriesShape, Severity, Tid};
 use punctual_measure::collect::Collector;
 use punctual_measure::sink::SampleSource;
 use punctual_measure::thread::PreparedThread;
 use punctual_plan::{ThreadPlan, Word, WorkloadKind};
+use punctual_sys::clock;
 use punctual_sys::usage::Usage;
 
 /// A series, from before its first sample to its end.
@@ -78,8 +79,23 @@ impl SeriesRun {
     pub fn drain(&mut self) {
         let Some(collector) = &mut self.collector else { return };
         let fresh = collector.drain(&mut self.kept.state.data);
+        if fresh.is_some() {
+            // It has come.
+            self.kept.state.data.unfinished = None;
+        }
         fresh.into_iter().for_each(|recent| self.kept.came_in(recent));
         self.keep();
+    }
+
+    /// Looks at the sample that has not come: `None` if its thread has ended, or it takes none at
+    /// equal distances.
+    pub fn look(&mut self, has_ended: bool) -> Option<Nanos> {
+        let timer = self.kept.meta.workload == WorkloadKind::Timer.word() && !has_ended;
+        let now = clock::now(self.kept.meta.clock);
+        let data = &mut self.kept.state.data;
+        let collector = self.collector.as_ref().filter(|_| timer);
+        data.unfinished = collector.and_then(|collector| collector.overdue(data, now));
+        data.unfinished.map(|one| one.at_least)
     }
 
     /// Moves samples and windows to the log.

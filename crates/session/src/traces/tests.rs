@@ -125,6 +125,31 @@ fn the_cycles_of_a_trace_are_series_and_their_delays_are_explained() {
     assert!(limits.contains("no softirq events") && !limits.contains("no irq"), "{limits}");
 }
 
+/// cyclictest stopped the recording at its own longest sample, 72 us by its clock: the events show
+/// 69 us of it until its wait returned, and its cycle to the last of them.
+#[test]
+fn the_cycle_in_which_a_trace_ends_is_in_its_figures() {
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let trace = trace.join("../traces/tests/data/ends-at-the-marker.txt");
+    let judged = |requirement: &str| {
+        let room = tempfile::tempdir().expect("a directory");
+        let requirements = vec![requirement.parse().expect("a requirement")];
+        let cycles = CycleOptions { requirements, ..CycleOptions::default() };
+        let converted = import(&trace, &room.path().join("bundle"), cycles).expect("converted");
+        let bundle = Bundle::open(&room.path().join("bundle")).expect("a bundle");
+        (converted.exit, punctual_analyze::summarize(&bundle))
+    };
+    let (exit, summary) = judged("wakeup max < 30us");
+    assert_eq!(exit, Exit::NotMet);
+    let max = |name: &str| {
+        let found = summary.phases[0].series.iter().find(|series| series.name == name);
+        found.and_then(|series| series.max).map(|ns| ns / 1_000)
+    };
+    assert_eq!((max("cyclictest/wakeup"), max("cyclictest/response")), (Some(69), Some(100)));
+    assert_eq!(judged("response max < 90us").0, Exit::NotMet);
+    assert_eq!(judged("response max < 1ms").0, Exit::NoEvidence);
+}
+
 /// In the middle of the script the thread ends, and another one gets its id.
 fn with_a_reused_id() -> Script {
     let whole = script(&GROUPS);
@@ -169,6 +194,50 @@ fn another_thread_with_the_same_id_has_a_series_of_its_own() {
     let (_room, _, one) = self::bundle(&GROUPS, CycleOptions::default());
     let of_cycles = one.series().filter(|(_, one)| one.meta.name.ends_with("/response"));
     assert_eq!(of_cycles.count(), 1);
+}
+
+#[test]
+fn the_time_between_a_loop_and_the_exit_of_its_thread_is_said_and_is_no_sample() {
+    let ending = |after: i64| {
+        let room = tempfile::tempdir().expect("a directory");
+        let directory = room.path().join("bundle");
+        let mut events: Vec<Event> = script(&GROUPS).events.collect();
+        let at = MonotonicNs((CYCLES * 1_000 + after) * 1_000);
+        events.push(Event { at, cpu: 0, tid: Tid(SERVO), what: EventKind::Exit });
+        let mut trace = Script { events: events.into_iter(), ..script(&GROUPS) };
+        let requirements = vec!["response max < 600us".parse().expect("a requirement")];
+        let cycles = CycleOptions { requirements, ..CycleOptions::default() };
+        let options = TraceOptions { cycles, ..TraceOptions::default() };
+        let exit = convert(&directory, &mut trace, options).expect("converted").exit;
+        let bundle = Bundle::open(&directory).expect("a bundle");
+        let said = bundle.findings.iter().find(|finding| finding.id == "time-in-no-cycle");
+        (exit, said.map(|finding| finding.message.clone()))
+    };
+    let said = "the last 1.5 s, until exit, are in no cycle".to_owned();
+    assert_eq!(ending(1_500_000), (Exit::Done, Some(said)));
+    assert_eq!(ending(100), (Exit::Done, None), "it left its loop as any does");
+}
+
+/// The thread does not wait in its loop any more when the trace ends.
+#[test]
+fn a_thread_that_blocks_until_a_trace_ends_is_not_met_or_undecided() {
+    let ending = |after: i64, requirement: &str| {
+        let room = tempfile::tempdir().expect("a directory");
+        let mut events: Vec<Event> = script(&GROUPS).events.collect();
+        let at = MonotonicNs((CYCLES * 1_000 + after) * 1_000);
+        let what = EventKind::VectorEntry { vector: 0xec };
+        events.push(Event { at, cpu: 1, tid: Tid(HOG), what });
+        let mut trace = Script { events: events.into_iter(), ..script(&GROUPS) };
+        let requirements = vec![requirement.parse().expect("a requirement")];
+        let cycles = CycleOptions { requirements, ..CycleOptions::default() };
+        let options = TraceOptions { cycles, ..TraceOptions::default() };
+        let bundle = room.path().join("bundle");
+        convert(&bundle, &mut trace, options).expect("converted").exit
+    };
+    assert_eq!(ending(1_602_000, "response max < 500ms"), Exit::NotMet);
+    assert_eq!(ending(1_602_000, "overruns == 0"), Exit::NotMet);
+    assert_eq!(ending(1_602_000, "response max < 2s"), Exit::NoEvidence);
+    assert_eq!(ending(300, "response max < 600us"), Exit::Done, "young like any other");
 }
 
 #[test]

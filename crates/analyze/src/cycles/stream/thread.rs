@@ -527,8 +527,13 @@ impl Thread {
         self.phase = Phase::Open;
     }
 
-    /// Its wait, or the cycle after it. `overdue`: when the sleep that it is in was to end.
-    pub fn open(&self, overdue: Option<MonotonicNs>) -> Option<OpenCycle> {
+    /// Its wait, or the cycle after it. `overdue`: when the sleep that it is in was to end; `again`:
+    /// when it entered the call that it is in, if that can end its cycle.
+    pub fn open(
+        &self,
+        overdue: Option<MonotonicNs>,
+        again: Option<MonotonicNs>,
+    ) -> Option<OpenCycle> {
         let cycle = &self.cycle;
         let (release, returned) = match self.phase {
             Phase::NoCycle => return None,
@@ -537,7 +542,9 @@ impl Thread {
             Phase::Woken => (Some(cycle.release), None),
             Phase::Open => (Some(cycle.release), Some(cycle.returned)),
         };
-        Some(OpenCycle { call: cycle.call, entered: cycle.entered, release, returned })
+        let is_awake = !matches!(self.state, State::Asleep(_));
+        let until = again.filter(|_| returned.is_some() && is_awake);
+        Some(OpenCycle { call: cycle.call, entered: cycle.entered, release, returned, until })
     }
 
     /// The next cycle waits in this call; what was is returned, where it had begun.

@@ -18,8 +18,13 @@ const OFTEN: Nanos = Nanos(100_000_000);
 /// late on a busy machine, may have had none.
 const CLOSE: Nanos = Nanos(2 * OFTEN.0);
 
+/// Stops that are kept of a load.
+const STOPS: usize = 32;
+
 /// A load and what was seen of it so far.
 pub struct LoadWatch {
+    /// When the phase began.
+    pub(super) begin: MonotonicNs,
     /// When it is to be there from.
     due_from: MonotonicNs,
     pid: Option<i32>,
@@ -28,11 +33,14 @@ pub struct LoadWatch {
     /// What each of its processes had done at the last poll.
     last: HashMap<i32, Done>,
     evidence: LoadEvidence,
+    /// The last poll found it stopped.
+    stops: bool,
 }
 
 impl LoadWatch {
     pub fn new(load: &LoadPlan, now: MonotonicNs) -> LoadWatch {
         LoadWatch {
+            begin: now,
             due_from: now + load.start_delay,
             pid: None,
             since: None,
@@ -43,6 +51,7 @@ impl LoadWatch {
                 may_rest: load.may_rest,
                 ..LoadEvidence::default()
             },
+            stops: false,
         }
     }
 
@@ -98,6 +107,14 @@ impl LoadWatch {
             }
         }
         self.last_poll = Some(now);
+        let is_stopped = !worked && progress::is_stopped(files, &tree);
+        let (at, stopped) = (now - self.begin, &mut self.evidence.stopped);
+        if let Some((_, to)) = stopped.last_mut().filter(|_| self.stops) {
+            *to = at;
+        } else if is_stopped && stopped.len() < STOPS {
+            stopped.push((at, at));
+        }
+        self.stops = is_stopped;
         if since.is_some() {
             // One that has work and gets no CPU does not idle: others keep the CPUs busy.
             let starved = !worked && tree.iter().any(|pid| progress::is_ready(files, *pid));

@@ -38,8 +38,10 @@ impl Source for Measuring<'_, '_, '_, '_> {
         let ended = current.measures.iter().all(MeasureRun::is_finished)
             && current.programs.iter().all(ProgramRun::is_finished)
             && current.entries.iter().all(EntriesRun::is_finished);
+        controller.punctuality.note(clock::monotonic());
         current.series.iter_mut().for_each(SeriesRun::drain);
-        let above = controller.drain_programs(current);
+        let overdue = controller.look_at_threads(current);
+        let above = controller.drain_programs(current).or(overdue);
         let interrupted = controller.drain_entries(current);
         controller.companions(|companion| companion.tick(current));
         let above = above.map(|(series, latency)| controller.stopped_above(series, latency, None));
@@ -66,6 +68,9 @@ impl Source for Measuring<'_, '_, '_, '_> {
     fn finish(&mut self, ended: Ended<PhaseError>) -> Ended<PhaseError> {
         let Measuring { controller, current } = self;
         pace::heed([]);
+        controller.punctuality.note(clock::monotonic());
+        current.meta.controller = Fact::Known(controller.punctuality.evidence());
+        controller.look_at_threads(current);
         controller.evidence.before_stop(&controller.files, &current.measures);
         let stopped = controller.stop_threads(current);
         controller.stop_programs(current);

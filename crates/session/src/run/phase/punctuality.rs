@@ -1,0 +1,62 @@
+//! Whether punctual itself runs when it is to: its own delays, from round to round.
+
+use punctual_bundle::evidence::ControllerEvidence;
+use punctual_core::{MonotonicNs, Nanos};
+use punctual_plan::{Length, PhasePlan};
+
+/// Rounds may take so much longer than planned: what they do takes some of it.
+const ROUND: Nanos = Nanos::from_millis(100);
+
+/// The rounds so far.
+#[derive(Default)]
+pub(super) struct Punctuality {
+    tick: Nanos,
+    began: Option<MonotonicNs>,
+    last: Option<MonotonicNs>,
+    evidence: ControllerEvidence,
+}
+
+impl Punctuality {
+    /// Of rounds at this distance in a phase.
+    pub fn new(tick: Nanos, phase: &PhasePlan) -> Punctuality {
+        let lengths = phase.measures.iter().map(|measure| match measure.length {
+            Length::Duration(span) => Some(span),
+            Length::Samples(_) | Length::UntilInterrupted => None,
+        });
+        let all: Option<Vec<Nanos>> = lengths.collect();
+        let asked = all.and_then(|all| all.into_iter().chain(phase.duration).max());
+        let evidence = ControllerEvidence { asked, ..ControllerEvidence::default() };
+        Punctuality { tick, evidence, ..Punctuality::default() }
+    }
+
+    /// It runs at `now`.
+    pub fn note(&mut self, now: MonotonicNs) {
+        self.evidence.lasted = now - *self.began.get_or_insert(now);
+        let Some(last) = self.last.replace(now) else { return };
+        let delay = now - last - self.tick;
+        if delay > ROUND {
+            self.evidence.delayed += delay;
+            self.evidence.longest = self.evidence.longest.max(delay);
+        }
+    }
+
+    pub fn evidence(&self) -> ControllerEvidence {
+        self.evidence.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_that_come_late_are_delays_and_what_they_do_is_none() {
+        let mut own = Punctuality { tick: Nanos::from_millis(100), ..Punctuality::default() };
+        for at in [0, 100, 290, 390, 2_890, 2_990, 4_000] {
+            own.note(MonotonicNs(at * 1_000_000));
+        }
+        let ControllerEvidence { lasted, delayed, longest, .. } = own.evidence();
+        let all = [lasted, delayed, longest].map(|span| span.ns() / 1_000_000);
+        assert_eq!(all, [4_000, 2_400 + 910, 2_400]);
+    }
+}
