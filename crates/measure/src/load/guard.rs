@@ -4,7 +4,7 @@ use super::outbox::Outbox;
 use super::protocol::{Event, LoadSpec, OnExit, Request};
 use super::respawn::BackOff;
 use punctual_sys::attributes::{self, Scheduling};
-use punctual_sys::children::{self, Exit};
+use punctual_sys::children;
 use punctual_sys::descriptor::poll_readable;
 use punctual_sys::signals;
 use std::fs::File;

@@ -66,7 +66,8 @@ enum Question {
     Function,
 }
 
-/// A processor.#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+/// A processor.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Machine {
     /// 64-bit or 32-bit x86
     X86,

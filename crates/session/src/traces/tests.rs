@@ -135,7 +135,8 @@ fn the_cycle_in_which_a_trace_ends_is_in_its_figures() {
         let room = tempfile::tempdir().expect("a directory");
         let requirements = vec![requirement.parse().expect("a requirement")];
         let cycles = CycleOptions { requirements, ..CycleOptions::default() };
-        let converted = import(&trace, &room.path().join("bundle"), cycles).expect("converted");
+        let converted =
+            import(&trace, &room.path().join("bundle"), None, cycles).expect("converted");
         let bundle = Bundle::open(&room.path().join("bundle")).expect("a bundle");
         (converted.exit, punctual_analyze::summarize(&bundle))
     };

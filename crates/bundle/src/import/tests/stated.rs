@@ -31,7 +31,10 @@ fn outcome(text: &str) -> Outcome {
 }
 
 /// Series, then cause, who and share in percent of each delay.
-fn delays(text: &str) -> Vec<(String, Vec<(String, Option<String>, i64)>)> {
+/// A series, and of each of its delays cause, culprit and time.
+type Stated = (String, Vec<(String, Option<String>, i64)>);
+
+fn delays(text: &str) -> Vec<Stated> {
     let bundle = imported(text);
     let all = bundle.phases[0].meta.delayed_by.clone();
     all.into_iter()
