@@ -30,8 +30,7 @@ fn outcome(text: &str) -> Outcome {
     imported(text).manifest.ending.unwrap().outcome
 }
 
-/// Series, then cause, who and share in percent of each delay.
-/// A series, and of each of its delays cause, culprit and time.
+/// A series, and of each of its delays its cause, its culprit and its share in percent.
 type Stated = (String, Vec<(String, Option<String>, i64)>);
 
 fn delays(text: &str) -> Vec<Stated> {
