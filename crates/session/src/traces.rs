@@ -27,6 +27,8 @@ use std::path::Path;
 
 /// The phase of a bundle of this kind.
 pub const PHASE: &str = "trace";
+/// The finding of a trace that breaks off.
+const CUT_OFF: &str = "trace-cut-off";
 /// Cycles are looked at after so many events.
 const ROUND: usize = 1 << 14;
 /// Samples that go into the log of a series.
@@ -153,13 +155,18 @@ fn add_cycles(
     }));
     let none = none.map(|why| format!("{why}\nhelp: {remedy}"));
     let unwritten = cycles.unwritten();
-    let views = [PhaseView { meta: &phase, series: cycles.views().collect() }];
-    let measured = Measured { phases: &views, found: &findings, recorded: None, unwritten };
     let breaks_off = phase.missing.iter().find_map(|missing| match missing {
         Missing::End { why } => Some(Outcome::CutOff { why: why.clone() }),
         _ => None,
     });
+    let is_said = recorded.findings.iter().any(|finding| finding.id == CUT_OFF);
+    if let Some(Outcome::CutOff { why }) = breaks_off.as_ref().filter(|_| !is_said) {
+        let message = format!("it breaks off: {why}");
+        findings.push(Finding::new(CUT_OFF, Severity::Bad, PHASE, message));
+    }
     let outcome = breaks_off.unwrap_or(Outcome::Completed);
+    let views = [PhaseView { meta: &phase, series: cycles.views().collect() }];
+    let measured = Measured { phases: &views, found: &findings, recorded: None, unwritten };
     let Ended { exit, trouble, .. } =
         end::end(writer, outcome, measured, &Further::default(), |_| Ok(()));
     if let Some(trouble) = trouble {

@@ -195,8 +195,8 @@ impl PerfettoReader {
         }
     }
 
-    /// Losses of Perfetto's own buffers: TraceStats, the newest of which has all. Overwritten chunks
-    /// are older than the trace, or a packet behind them says so.
+    /// Losses of Perfetto's own buffers: TraceStats, the newest of which has all. Overwritten
+    /// chunks are older than the trace, or a packet behind them says so.
     fn buffers(&mut self, message: &[u8]) {
         let mut lost = 0u64;
         for (number, value) in Fields::of(message) {

@@ -1,5 +1,5 @@
-//! A part that a trace lacks is noticed where its format shows it: cut off at any byte, with losses,
-//! with lines or records that are damaged or gone.
+//! A part that a trace lacks is noticed where its format shows it: cut off at any byte, with
+//! losses, with lines or records that are damaged or gone.
 
 use punctual_core::Missing;
 use punctual_traces::{ReadAt, Trace};
