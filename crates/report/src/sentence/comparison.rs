@@ -287,7 +287,7 @@ mod tests {
         Valid only for independent samples, which is unknown here:
         B's p99 is at least 2.00 µs higher (1.7 %).
         Median seems to differ, but not significantly at a family-wise error rate of 5 % (Holm, 14 tests).
-        Not compared: p99.99: it needs 100000 samples on each side and one has 600.
+        Not tested: p99.99: it needs 100000 samples on each side and one has 600.
         ");
     }
 }
