@@ -12,18 +12,26 @@
 //! E-divisive means (Matteson and James, 2014), as Hunter and Otava use it, divides a whole history
 //! by its means; it is made for looking back, and waits longer for a level that has just begun.
 
+//!
+//! A change that was found keeps the runs before it as the reference, until the figure has
+//! returned ([`changes`]); two or three runs far outside of everything decide at once ([`leap`]).
+
 mod bursts;
+mod changes;
 mod effect;
+mod leap;
 mod levels;
 mod runs;
 mod scan;
 mod simulated;
 mod trend;
 
+pub use changes::Changes;
 pub use effect::{Shift, shift, smallest_step};
+pub use leap::{Leap, needed};
 pub use levels::{Level, levels};
 pub use runs::{changed, figures, hold, kept};
-pub use simulated::{Machine, Noise, Simulated, simulate};
+pub use simulated::{Followed, Machine, Noise, Quiet, Simulated, follow, quiet, simulate};
 pub use trend::trend;
 
 use crate::stats::Random;
@@ -32,6 +40,9 @@ use scan::Scored;
 /// The chance of an alarm in a run where nothing has changed, over all figures together: below a
 /// hundredth, with what the drawn orders leave uncertain.
 pub const FALSE_ALARMS: f64 = 0.009;
+/// The part of it that is spent on runs far outside of everything ([`leap`]); the rest on levels.
+const OF_LEAPS: f64 = 0.5;
+const OF_LEVELS: f64 = FALSE_ALARMS * (1.0 - OF_LEAPS);
 /// Runs that a history has at least before anything is judged: with fewer, five runs that are all
 /// above it could still be chance.
 pub const LEAST: usize = 12;
@@ -39,6 +50,9 @@ pub const LEAST: usize = 12;
 pub const WITHIN: usize = 5;
 /// Orders that are drawn for a chance.
 const ORDERS: usize = 2_000;
+/// Orders that are drawn first, and from which chance on they are enough.
+const FIRST_ORDERS: usize = 200;
+const NO_CHANCE: f64 = 0.05;
 /// Recovered: the newest runs are no longer above the first level by this chance.
 const STILL: f64 = 0.05;
 /// Every judgement of the same runs is the same.
@@ -58,14 +72,27 @@ pub struct Figure {
     pub is_main: bool,
 }
 
-/// What is to be said of the newest run.
+/// The verdict on the newest run.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Judged {
-    /// So many more runs are needed.
+    /// This many more runs are needed.
     TooFew(usize),
-    AsBefore,
-    /// These figures are, each with where its new level began.
-    Worse(Vec<Step>),
+    Known(Known),
+}
+
+/// What is known of the newest run.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Known {
+    /// Figures that are worse, each with where its new level began.
+    pub worse: Vec<Step>,
+    /// Figures whose newest runs are far outside of everything before, and too few to decide.
+    pub leaps: Vec<Leap>,
+}
+
+impl Judged {
+    pub fn is_worse(&self) -> bool {
+        matches!(self, Judged::Known(known) if !known.worse.is_empty())
+    }
 }
 
 /// A new level of a figure.
@@ -79,25 +106,29 @@ pub struct Step {
     pub shift: Shift,
 }
 
-/// Judges the last of these runs by all before it.
+/// Judges the last of these runs by all before it, where no change was found before.
 pub fn judge(figures: &[Figure]) -> Judged {
-    let runs = figures.iter().map(|figure| figure.values.len()).max().unwrap_or(0);
-    if runs <= LEAST || figures.is_empty() {
-        return Judged::TooFew((LEAST + 1).saturating_sub(runs).max(1));
-    }
+    Changes::default().judge(figures)
+}
+
+/// New levels of these figures, by their places: where each began.
+fn news(figures: &[Figure]) -> Vec<(usize, usize)> {
     let scored = Scored::of(figures);
     if scored.is_quiet() {
-        return Judged::AsBefore;
+        return Vec::new();
     }
-    let orders = scored.orders(ORDERS, &mut Random::seeded(SEED));
+    let mut random = Random::seeded(SEED);
+    let first = scored.orders(FIRST_ORDERS, &mut random);
+    let is_open = |found: &scan::Found| first.chance(found.news) <= NO_CHANCE;
+    if !scored.found(&first).iter().any(is_open) {
+        return Vec::new();
+    }
+    let orders = scored.orders(ORDERS, &mut random);
     let news = scored.found(&orders).into_iter();
-    let news = news.filter(|found| orders.chance(found.news) <= FALSE_ALARMS);
-    let steps: Vec<Step> = news
-        .map(|found| (found.figure, scan::began(&figures[found.figure].values)))
+    let news = news.filter(|found| orders.chance(found.news) <= OF_LEVELS);
+    news.map(|found| (found.figure, scan::began(&figures[found.figure].values)))
         .filter(|(place, at)| has_stayed(&figures[*place], *at))
-        .map(|(figure, at)| Step { figure, at, shift: shift(&figures[figure], at, runs) })
-        .collect();
-    if steps.is_empty() { Judged::AsBefore } else { Judged::Worse(steps) }
+        .collect()
 }
 
 /// Whether the newest runs are still above those before `at`: a level that was there for a while
@@ -105,11 +136,14 @@ pub fn judge(figures: &[Figure]) -> Judged {
 fn has_stayed(figure: &Figure, at: usize) -> bool {
     let runs = figure.values.len();
     let newest = at.max(runs.saturating_sub(WITHIN));
-    let known = |range: std::ops::Range<usize>| -> Vec<f64> {
-        figure.values[range].iter().copied().flatten().collect()
-    };
-    let (before, now) = (known(0..at), known(newest..runs));
-    effect::chance_of_above(&before, &now) <= STILL
+    effect::chance_of_above(&figure.known(0..at), &figure.known(newest..runs)) <= STILL
+}
+
+impl Figure {
+    /// Its values in these runs.
+    fn known(&self, runs: std::ops::Range<usize>) -> Vec<f64> {
+        self.values[runs].iter().copied().flatten().collect()
+    }
 }
 
 #[cfg(test)]

@@ -74,7 +74,11 @@ fn is_asked(evidence: &Evidence, reasons: &[Reason]) -> bool {
     };
     evidence.planned.asks()
         || evidence.manifest.limits.iter().flatten().next().is_some()
-        || evidence.manifest.baseline.is_some()
+        || evidence
+            .manifest
+            .baseline
+            .as_ref()
+            .is_some_and(|held| held.missing == 0 || held.required)
         || series.any(|series| !series.requirements.is_empty())
         || reasons.iter().any(is_of_question)
 }
@@ -143,10 +147,12 @@ fn of_limit(name: &str, limit: &LimitSummary, validity: &Validity) -> Option<Rea
 
 /// What the runs before it say of it.
 fn baseline(held: &HeldAgainst) -> Vec<Reason> {
-    let few = Reason::FewRuns { runs: held.runs, missing: held.missing };
+    let HeldAgainst { runs, missing, required, .. } = *held;
+    let few = Reason::FewRuns { runs, missing, required };
     let not_held = held.not_held.clone().map(|why| Reason::NotHeld { why });
     let worse = held.worse.iter().cloned().map(Reason::Worse);
-    worse.chain((held.missing > 0).then_some(few)).chain(not_held).collect()
+    let leaps = held.leaps.iter().cloned().map(Reason::Leap);
+    worse.chain((missing > 0).then_some(few)).chain(not_held).chain(leaps).collect()
 }
 
 /// What the way in which it ended means.

@@ -243,3 +243,37 @@ fn error_rates_of_a_thousand_pairs() {
         }
     }
 }
+
+/// The tables of docs/notes/error-rates.md on changes that stay, from 5,000 histories each.
+#[test]
+#[ignore = "a score: a table of minutes of simulated histories; ./x test --all"]
+fn changes_of_baselines_that_stay() {
+    use punctual_analyze::baseline::{Noise, follow, quiet};
+    let recorded = include_str!("../../../fixtures/baselines/runs.tsv");
+    let recorded = |stretch| Noise::recorded(recorded, stretch).expect("figures of runs");
+    let histories = std::env::var("HISTORIES").ok().and_then(|n| n.parse().ok()).unwrap_or(5_000);
+    for (noise, words) in [(Noise::Normal, "normal"), (recorded(1), "recorded, in any order")] {
+        for (factor, runs) in
+            [1.3, 3.0, 50.0].into_iter().flat_map(|of| [12, 20, 50, 100].map(|runs| (of, runs)))
+        {
+            let all = follow(&noise, runs, factor, histories, 100, 11);
+            let median = |runs: &[usize]| runs.get(runs.len() / 2).copied().unwrap_or(0);
+            println!(
+                "| {words} | ×{factor} | {runs} | {} of {histories} | {} of {} ({:.2} %) | {} | {} | {} |",
+                all.found,
+                all.stayed,
+                all.found,
+                100.0 * all.stayed as f64 / all.found.max(1) as f64,
+                median(&all.delays),
+                all.returns.len(),
+                median(&all.returns),
+            );
+            assert!(all.stayed * 100 >= all.found * 99, "{words} ×{factor} after {runs}: {all:?}");
+        }
+        let quiet = quiet(&noise, histories / 10, 100, 7);
+        let share = |part: usize| 100.0 * part as f64 / quiet.judged as f64;
+        let (onsets, red) = (share(quiet.onsets), share(quiet.red));
+        println!("{words}: {quiet:?}: onsets {onsets:.2} %, red {red:.2} %");
+        assert!(onsets <= 0.9, "{quiet:?}");
+    }
+}

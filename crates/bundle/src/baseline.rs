@@ -35,10 +35,21 @@ pub struct BaselineRun {
     /// Whether the history begins here: what was before is no longer held against anything.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub begins: bool,
+    /// Figures that were worse in it; absent in records of older versions, which did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<Vec<FoundChange>>,
     pub figures: Vec<KeptFigure>,
     /// The machine, its kernel and its settings, a text for each.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
+}
+
+/// A change that was found and has not ended.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct FoundChange {
+    pub figure: String,
+    /// When the first run of the new level began.
+    pub since: jiff::Timestamp,
 }
 
 /// A figure of a run.
@@ -66,6 +77,9 @@ pub struct HeldAgainst {
     pub not_held: Option<String>,
     /// How many more are needed before anything is judged; 0 where it was.
     pub missing: u64,
+    /// Whether a run that cannot be judged yet is *undecided*. Older versions knew nothing else.
+    #[serde(default = "always")]
+    pub required: bool,
     /// Records that were left out, as they cannot be read or are of another version of the
     /// experiment.
     #[serde(default)]
@@ -73,10 +87,35 @@ pub struct HeldAgainst {
     /// The figures that are worse, by their names.
     #[serde(default)]
     pub worse: Vec<WorseFigure>,
+    /// Figures far outside of everything before, in too few runs to decide.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaps: Vec<LeapingFigure>,
     /// The smallest step of a figure that would be noticed within five runs; absent where there are
     /// too few runs, or where none would.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smallest: Option<SmallestStep>,
+}
+
+/// The value of flags that older versions did not write.
+pub(crate) fn always() -> bool {
+    true
+}
+
+/// A figure outside of everything before, by more than any two runs one after the other differed.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LeapingFigure {
+    pub figure: String,
+    /// Runs before, and their median, in ns or as a count.
+    pub runs: u64,
+    pub before: f64,
+    /// How far the newest run is from it.
+    pub by: f64,
+    pub is_time: bool,
+    /// Whether `by` of a time is a difference in ns: there is no ratio from 0.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_difference: bool,
+    /// How many more such runs decide.
+    pub more: u64,
 }
 
 /// A figure that is worse than it was.
@@ -93,6 +132,9 @@ pub struct WorseFigure {
     pub interval: [f64; 2],
     /// Whether it is a time.
     pub is_time: bool,
+    /// Whether `by` of a time is a difference in ns: there is no ratio from 0.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_difference: bool,
     /// When the first run of the new level began.
     pub since: jiff::Timestamp,
     /// Runs of the new level, this one among them.
@@ -136,6 +178,9 @@ pub struct TrendHistory {
     pub kernel: String,
     /// What the newest run is held against: as in a bundle.
     pub held: HeldAgainst,
+    /// When the run began that was accepted, with which the history begins; absent where none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<jiff::Timestamp>,
     /// When each run began, from the oldest to the newest.
     pub runs: Vec<TrendRun>,
     /// Each figure of the newest run.
@@ -175,6 +220,9 @@ pub struct TrendLevel {
     /// How far it is from the level before: a factor for times, else a difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<f64>,
+    /// Whether `by` of a time is a difference in ns: there is no ratio from 0.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_difference: bool,
     /// The 95 % interval of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,

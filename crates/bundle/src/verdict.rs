@@ -3,7 +3,7 @@
 //! `analyze::verdict` computes it from what the bundle holds; the end of a run stores it. Whatever
 //! shows an answer shows this.
 
-use crate::baseline::WorseFigure;
+use crate::baseline::{LeapingFigure, WorseFigure, always};
 use crate::exit::{CommandEnd, Exit, ProgramEnd};
 use crate::judged::{ProofWord, VerdictWord};
 use serde::{Deserialize, Serialize};
@@ -62,7 +62,12 @@ pub enum Reason {
         runs: u64,
         /// How many more are needed.
         missing: u64,
+        /// Whether that makes the run *undecided*.
+        #[serde(default = "always")]
+        required: bool,
     },
+    /// A figure is far outside of all runs before; too few such runs decide nothing.
+    Leap(LeapingFigure),
     /// It was to be held against the runs before it, and could not be.
     NotHeld {
         why: String,
@@ -182,10 +187,11 @@ impl Reason {
             | Reason::Unwritten { .. }
             | Reason::Unreadable { .. }
             | Reason::EventsLost { .. }
-            | Reason::FewRuns { .. }
             | Reason::NotHeld { .. }
             | Reason::CutOff { .. } => Some(VerdictWord::Undecided),
             Reason::ProgramEnded(end) => if_asked(end.is_early()),
+            Reason::FewRuns { required, .. } => if_asked(*required),
+            Reason::Leap(_) => None,
             Reason::LeftOut { requirements, .. } => if_asked(!requirements.is_empty()),
             Reason::Interrupted { unbegun } => {
                 if_asked(unbegun.iter().any(|phase| !phase.requirements.is_empty()))
@@ -215,6 +221,7 @@ impl Reason {
             ) => place == of && requirement == asked,
             (Reason::Limit { limit, .. }, Reason::Limit { limit: other, .. }) => limit == other,
             (Reason::Worse(worse), Reason::Worse(other)) => worse.figure == other.figure,
+            (Reason::Leap(leap), Reason::Leap(other)) => leap.figure == other.figure,
             (Reason::FewRuns { .. }, Reason::FewRuns { .. })
             | (Reason::NotHeld { .. }, Reason::NotHeld { .. }) => true,
             (Reason::StopAbove { series, .. }, Reason::StopAbove { series: other, .. }) => {
@@ -282,6 +289,15 @@ impl Verdict {
             (Exit::Failed, Some(VerdictWord::Met), Some(own)) => own.code,
             (exit, _, _) => exit as u8,
         }
+    }
+
+    /// Reasons that change nothing and belong to the answer: what the runs before it show.
+    pub fn remarks(&self) -> impl Iterator<Item = &Reason> {
+        let is_remark = |reason: &&Reason| match reason {
+            Reason::FewRuns { required, .. } => !required,
+            reason => matches!(reason, Reason::Leap(_)),
+        };
+        self.reasons.iter().filter(is_remark)
     }
 
     /// The reasons that change something: the word, or the exit code.

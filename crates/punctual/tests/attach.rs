@@ -403,6 +403,7 @@ fn requirements_decide_where_the_command_ended_well() {
     // What `run` leaves beside its bundle `attach` leaves too.
     let _ = std::fs::remove_dir_all(place.bundle());
     let files = ["--junit", "junit.xml", "--lava", "lava", "--baseline", "history"];
+    let files = [&files[..], &["--baseline-required"]].concat();
     let more = ["--require", "response max < 1h", "--json"];
     let loops = ["sh", "-c", "./periodic absolute 200; true"];
     let output = attached(&place, &[&files[..], &more].concat(), &loops);
@@ -411,7 +412,7 @@ fn requirements_decide_where_the_command_ended_well() {
         |name: &str| std::fs::read_to_string(place.path().join(name)).expect("it was written");
     assert!(read("junit.xml").contains("max &lt; 3600s"), "{}", read("junit.xml"));
     assert!(read("lava").contains("run-baseline unknown"), "{}", read("lava"));
-    assert!(text(&output).contains("12 runs more"), "{}", text(&output));
+    assert!(text(&output).contains("not judged yet: 0 of 12 runs"), "{}", text(&output));
     assert!(place.path().join("history").is_dir());
 }
 

@@ -125,3 +125,29 @@ fn what_is_no_history_is_answered() {
     let left_out = place.punctual(&["trend", "."]);
     assert!(text(&left_out).contains("1 record left out"), "{}", text(&left_out));
 }
+
+/// 17 good runs, then 46 times as long: terminal and page are not green at any later run, and a
+/// time that was 0 has a difference.
+#[test]
+fn terminal_and_page_follow_the_one_answer() {
+    let place = Place::with("");
+    let kept = place.path().join("history/gate/machine/kernel");
+    std::fs::create_dir_all(&kept).unwrap();
+    for day in 0..29 {
+        let factor = if day < 17 { 1.0 } else { 46.0 };
+        let spread = f64::from(day * 17 % 31) * 100.0;
+        let mut record = record(day, (40_000.0 + spread) * factor, "6.12.1");
+        record["figures"][0]["value"] = if day < 17 { 0.0 } else { 9_000.0 }.into();
+        std::fs::write(kept.join(format!("{day:02}.json")), record.to_string()).unwrap();
+        if day < 21 || day % 4 > 0 {
+            continue;
+        }
+        let shown = place.punctual(&["trend", "history", "--report", "t.html"]);
+        let text = text(&shown);
+        assert!(text.contains("WORSE since the run of 2026-10-18"), "{day}: {text}");
+        assert!(text.contains("+9.00 µs") && !text.contains("NaN"), "{day}: {text}");
+        let page = std::fs::read_to_string(place.path().join("t.html")).unwrap();
+        assert!(page.contains("banner bad") && !page.contains("banner good"), "{day}");
+        assert!(page.contains("×46") && !page.contains("NaN"), "{day}");
+    }
+}

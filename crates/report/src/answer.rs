@@ -18,6 +18,8 @@ use punctual_core::{CauseKind, Comparison, Fact, Finding, Metric, Names, Nanos, 
 /// Causes that are named in a sentence.
 const CAUSES: usize = 4;
 const TO_DO: usize = 3;
+/// Remarks of the runs before it.
+const REMARKS: usize = 2;
 /// Names are cut at this many columns.
 const NAME: usize = 40;
 
@@ -157,7 +159,9 @@ fn verdict(summary: &Summary, deciding: Option<&Deciding<'_>>) -> String {
     };
     let is_cut_off = reasons.iter().any(|reason| matches!(reason, Reason::CutOff { .. }));
     let cut_off = if is_cut_off { "CUT OFF; " } else { "" };
-    plain(&format!("{cut_off}{text}{more}"))
+    let remarks = summary.verdict.remarks().map(|reason| format!("; {}", of_reason(reason)));
+    let remarks: String = remarks.take(REMARKS).collect();
+    plain(&format!("{cut_off}{text}{more}{remarks}"))
 }
 
 /// A stop that was asked for.

@@ -35,11 +35,8 @@ pub fn of_reason(reason: &Reason) -> String {
             format!("the limit {limit} is {}{}", words(*verdict), with(why))
         }
         Reason::Worse(worse) => baseline::of_worse(worse),
-        Reason::FewRuns { runs, missing } => format!(
-            "the baseline has {}: {} more to judge by",
-            counted(*runs, "run"),
-            counted(*missing, "run")
-        ),
+        Reason::FewRuns { runs, missing, .. } => baseline::of_few(*runs, *missing),
+        Reason::Leap(leap) => baseline::of_leap(leap),
         Reason::NotHeld { why } => format!("not held against its baseline: {why}"),
         Reason::StopAbove { series, latency, limit, seq } => {
             let sample = seq.map_or(String::new(), |seq| format!(" in sample {}", count(seq)));
@@ -152,7 +149,9 @@ fn words(verdict: VerdictWord) -> &'static str {
 /// The reasons that no table of requirements shows: those about requirements whose series can no
 /// longer be read are among them.
 pub fn beside_requirements(summary: &Summary) -> impl Iterator<Item = &Reason> {
-    summary.verdict.against().filter(|reason| !is_in_table(reason, summary))
+    let of_baseline = summary.verdict.remarks();
+    let not_judged = of_baseline.filter(|reason| matches!(reason, Reason::FewRuns { .. }));
+    summary.verdict.against().chain(not_judged).filter(|reason| !is_in_table(reason, summary))
 }
 
 fn is_in_table(reason: &Reason, summary: &Summary) -> bool {

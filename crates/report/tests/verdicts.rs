@@ -31,7 +31,9 @@ fn ways_of(reason: &Reason) -> &'static [Way] {
         }
         Reason::Limit { .. } => &[Way::LimitViolated, Way::LimitUndecided],
         Reason::Worse(_) => &[Way::WorseThanBaseline, Way::WorseNoneAsked],
-        Reason::FewRuns { .. } => &[Way::FewRuns],
+        Reason::FewRuns { required: true, .. } => &[Way::FewRuns],
+        Reason::FewRuns { .. } => &[Way::FewRunsNotRequired, Way::FewRunsNoneAsked],
+        Reason::Leap(_) => &[Way::Leap],
         Reason::NotHeld { .. } => &[Way::NotHeld],
         Reason::StopAbove { .. } => &[Way::StoppedAbove],
         Reason::Failed { part: FailedPart::Run, .. } => &[Way::Failed, Way::FailedNoneAsked],

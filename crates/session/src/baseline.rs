@@ -3,7 +3,9 @@
 
 use crate::exit::Failure;
 use punctual_analyze::{baseline, summarize};
-use punctual_bundle::baseline::{BaselineRun, HeldAgainst, RECORD, TREND, TrendDocument};
+use punctual_bundle::baseline::{
+    BaselineRun, FoundChange, HeldAgainst, RECORD, TREND, TrendDocument, WorseFigure,
+};
 use punctual_bundle::summary::{Summary, ValidityWord};
 use punctual_bundle::{Bundle, Member, Outcome, amend};
 use punctual_core::{Fact, Nanos, hex};
@@ -26,6 +28,8 @@ pub struct Baseline {
     pub directory: PathBuf,
     /// What is tried, by its commit.
     pub commit: Option<String>,
+    /// Whether a run that cannot be judged yet is *undecided*.
+    pub required: bool,
 }
 
 /// The runs of one experiment, machine and kernel.
@@ -62,6 +66,7 @@ impl Baseline {
         let before = Bundle::open(bundle).map_err(Failure::failed)?;
         let (mut held, record) = self.held(&before)?;
         held.directory = self.shown();
+        held.required = self.required;
         let after = amend::hold_against(bundle, held).map_err(Failure::failed)?;
         let mut summary = summarize(&after);
         let code = summary.verdict.exit_code(after.manifest.command);
@@ -79,11 +84,12 @@ impl Baseline {
         if let Some(why) = why {
             return Ok((HeldAgainst { not_held: Some(why), ..HeldAgainst::default() }, None));
         }
-        let record = record(bundle, &summary, self.commit.clone())?;
+        let mut record = record(bundle, &summary, self.commit.clone())?;
         let mut history = History::read(&self.place(&record))?;
         let others = history.only(&record);
         let mut held = baseline::hold(&history.runs, &record);
         held.left_out = (history.left_out.len() + others) as u64;
+        record.found = Some(found(&held));
         Ok((held, Some(record)))
     }
 
@@ -142,11 +148,9 @@ pub fn trend(baseline: &Baseline, since: Option<Nanos>) -> Result<TrendDocument,
     for mut history in baseline.histories()? {
         document.left_out.append(&mut history.left_out);
         history.newest_version();
-        if let Some(since) = since {
-            let from = now - i128::from(since.ns());
-            history.runs.retain(|run| run.created.as_nanosecond() >= from);
-        }
-        document.histories.extend(punctual_analyze::baseline::trend(&history.runs));
+        let begin = since.map_or(i128::MIN, |since| now - i128::from(since.ns()));
+        let from = history.runs.partition_point(|run| run.created.as_nanosecond() < begin);
+        document.histories.extend(punctual_analyze::baseline::trend(&history.runs, from));
     }
     Ok(document)
 }
@@ -205,6 +209,12 @@ impl History {
             self.runs.drain(..begin);
         }
     }
+}
+
+/// What later runs need of it.
+fn found(held: &HeldAgainst) -> Vec<FoundChange> {
+    let of = |worse: &WorseFigure| FoundChange { figure: worse.figure.clone(), since: worse.since };
+    held.worse.iter().map(of).collect()
 }
 
 /// Why the figures of a run are not held against those of others.
@@ -271,6 +281,7 @@ fn record(
         bundle: Some(crate::messages::shown(&bundle.directory)),
         verdict: summary.verdict.word,
         begins: false,
+        found: None,
         figures: baseline::kept(summary),
         environment: texts(&environment, bundle.manifest.machine.as_deref()),
     })

@@ -1,7 +1,7 @@
 //! How far one level is from another, and the smallest step that a history can show.
 
 use super::scan::{Scored, above, bursts, news_of};
-use super::{FALSE_ALARMS, Figure, LEAST, ORDERS, SEED, WITHIN};
+use super::{Figure, LEAST, OF_LEVELS, ORDERS, SEED, WITHIN};
 use crate::stats::probability::{normal, normal_upper};
 use crate::stats::{Random, median_of_sorted};
 
@@ -15,6 +15,8 @@ pub struct Shift {
     /// The new over the old level for times, else the new less the old one: the median over all
     /// pairs of a run of each (Hodges and Lehmann, 1963).
     pub by: f64,
+    /// Whether it is a ratio: there is none from a level of 0.
+    pub is_ratio: bool,
     /// Its 95 % interval, from the order of the same pairs (Moses, 1953); as wide as the pairs are
     /// where so few runs allow none.
     pub interval: [f64; 2],
@@ -29,13 +31,13 @@ const HALVINGS: usize = 32;
 
 /// From the runs before `at` to those from `at` to `end`.
 pub fn shift(figure: &Figure, at: usize, end: usize) -> Shift {
-    let known = |values: &[Option<f64>]| -> Vec<f64> { values.iter().copied().flatten().collect() };
-    between(&known(&figure.values[..at]), &known(&figure.values[at..end]), figure.is_time)
+    between(&figure.known(0..at), &figure.known(at..end), figure.is_time)
 }
 
 /// From one level to another.
 pub fn between(before: &[f64], now: &[f64], is_time: bool) -> Shift {
-    let of = |a: f64, b: f64| if is_time { b / a } else { b - a };
+    let is_ratio = is_time && before.iter().all(|value| *value > 0.0);
+    let of = |a: f64, b: f64| if is_ratio { b / a } else { b - a };
     let mut pairs: Vec<f64> =
         before.iter().flat_map(|a| now.iter().map(move |b| of(*a, *b))).collect();
     pairs.retain(|pair| pair.is_finite());
@@ -50,11 +52,12 @@ pub fn between(before: &[f64], now: &[f64], is_time: bool) -> Shift {
         before: median(before),
         now: median(now),
         by: median_of_sorted(&pairs).unwrap_or(f64::NAN),
+        is_ratio,
         interval,
     }
 }
 
-fn median(values: &[f64]) -> f64 {
+pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     median_of_sorted(&sorted).unwrap_or(f64::NAN)
@@ -79,7 +82,7 @@ pub fn smallest_step(figures: &[Figure], place: usize) -> Option<f64> {
     }
     let mut random = Random::seeded(SEED);
     let bursts = bursts(&figure.values);
-    let needed = Scored::of(figures).orders(ORDERS, &mut random).needed(FALSE_ALARMS);
+    let needed = Scored::of(figures).orders(ORDERS, &mut random).needed(OF_LEVELS);
     let draws: Vec<Vec<f64>> = (0..DRAWS)
         .map(|_| (0..WITHIN).map(|_| known[random.below(known.len())]).collect())
         .collect();

@@ -69,8 +69,9 @@ fn shuffle(values: &mut [Option<f64>], random: &mut Random) {
     }
 }
 
-fn level(figure: &Figure, runs: Range<usize>) -> Level {
-    let mut known: Vec<f64> = figure.values[runs.clone()].iter().copied().flatten().collect();
+/// The level of these runs.
+pub fn level(figure: &Figure, runs: Range<usize>) -> Level {
+    let mut known = figure.known(runs.clone());
     known.sort_by(f64::total_cmp);
     Level { runs, median: median_of_sorted(&known) }
 }

@@ -1,7 +1,9 @@
 //! From the records of runs to figures, and back to words' parts.
 
-use super::{Figure, Judged, LEAST, Step, judge, smallest_step};
-use punctual_bundle::baseline::{BaselineRun, HeldAgainst, KeptFigure, SmallestStep, WorseFigure};
+use super::{Changes, Figure, Judged, LEAST, Leap, Step, smallest_step};
+use punctual_bundle::baseline::{
+    BaselineRun, FoundChange, HeldAgainst, KeptFigure, LeapingFigure, SmallestStep, WorseFigure,
+};
 use punctual_bundle::summary::{SeriesSummary, Summary};
 use std::collections::BTreeMap;
 
@@ -9,6 +11,10 @@ use std::collections::BTreeMap;
 const MOST_FIGURES: usize = 400;
 /// Changes of the environment that are named at most.
 const MOST_CHANGES: usize = 8;
+/// Runs whose records hold no state that are judged again at most: those of older versions.
+const JUDGED_AGAIN: usize = 200;
+/// No figure is beyond this, in ns or as a count.
+const LARGEST: f64 = 1e18;
 /// The percentiles that are kept, by the numbers of the summary.
 const PERCENTILES: [&str; 2] = ["99", "99.9"];
 
@@ -52,21 +58,29 @@ fn of_series(place: &str, series: &SeriesSummary, all: &mut Vec<KeptFigure>) {
     }
 }
 
-/// The figures of these runs, from the oldest to the newest. A figure that the newest run lacks is
-/// left out.
+/// The figures of these runs, from the oldest to the newest. One that the newest run lacks is left
+/// out, unless it was worse in the run before.
 pub fn figures(runs: &[&BaselineRun]) -> Vec<Figure> {
-    let Some(newest) = runs.last() else { return Vec::new() };
-    let by_name: Vec<BTreeMap<&str, f64>> = runs
+    let Some((newest, before)) = runs.split_last() else { return Vec::new() };
+    let by_name: Vec<BTreeMap<&str, &KeptFigure>> = runs
         .iter()
-        .map(|run| run.figures.iter().map(|kept| (kept.name.as_str(), kept.value)).collect())
+        .map(|run| run.figures.iter().map(|kept| (kept.name.as_str(), kept)).collect())
         .collect();
-    let of = |kept: &KeptFigure| Figure {
-        name: kept.name.clone(),
-        values: by_name.iter().map(|run| run.get(kept.name.as_str()).copied()).collect(),
-        is_time: kept.is_time,
-        is_main: kept.is_main,
+    let of = |kept: &KeptFigure| {
+        let value = |run: &BTreeMap<&str, &KeptFigure>| {
+            let value = run.get(kept.name.as_str()).map(|of| of.value);
+            value.filter(|value| value.abs() <= LARGEST)
+        };
+        let values = by_name.iter().map(value).collect();
+        Figure { name: kept.name.clone(), values, is_time: kept.is_time, is_main: kept.is_main }
     };
-    newest.figures.iter().take(MOST_FIGURES).map(of).collect()
+    let open = before.last().and_then(|run| run.found.as_ref()).into_iter().flatten();
+    let lacking = open.filter_map(|change| {
+        let name = change.figure.as_str();
+        let is_missing = !by_name.last()?.contains_key(name);
+        by_name.iter().rev().find_map(|run| run.get(name)).filter(|_| is_missing).copied()
+    });
+    newest.figures.iter().chain(lacking).take(MOST_FIGURES).map(of).collect()
 }
 
 /// Holds a run against those before it, from the oldest to the newest, of the same experiment.
@@ -74,12 +88,12 @@ pub fn hold(before: &[BaselineRun], this: &BaselineRun) -> HeldAgainst {
     let runs: Vec<&BaselineRun> = before.iter().chain([this]).collect();
     let figures = figures(&runs);
     let mut held = HeldAgainst { runs: before.len() as u64, ..HeldAgainst::default() };
-    match judge(&figures) {
+    match changes_before(before, &figures).judge(&figures) {
         // Without any figure there is nothing to wait for, and nothing is met.
         Judged::TooFew(_) => held.missing = (LEAST.saturating_sub(before.len())).max(1) as u64,
-        Judged::AsBefore => {}
-        Judged::Worse(steps) => {
-            held.worse = steps.iter().map(|step| worse(&runs, &figures, step)).collect();
+        Judged::Known(known) => {
+            held.worse = known.worse.iter().map(|step| worse(&runs, &figures, step)).collect();
+            held.leaps = known.leaps.iter().map(|leap| leaping(&figures, leap)).collect();
         }
     }
     if held.missing == 0 {
@@ -92,6 +106,48 @@ pub fn hold(before: &[BaselineRun], this: &BaselineRun) -> HeldAgainst {
     held
 }
 
+/// The changes that the last of these runs left open: as their records have it; where they do not,
+/// judged again.
+fn changes_before(before: &[BaselineRun], figures: &[Figure]) -> Changes {
+    let mut changes = Changes::default();
+    for (number, run) in before.iter().enumerate() {
+        let place = |found: &FoundChange| {
+            let place = figures.iter().position(|figure| figure.name == found.figure)?;
+            let at = before.iter().position(|other| other.created >= found.since)?;
+            Some((place, at))
+        };
+        match &run.found {
+            // What was accepted is no change.
+            Some(found) if number > 0 => {
+                let open = found.iter().take(MOST_FIGURES).filter_map(place).collect();
+                changes.found_in(number, open);
+            }
+            None if number >= LEAST && before.len() - number <= JUDGED_AGAIN => {
+                let until = |figure: &Figure| Figure {
+                    values: figure.values[..=number].to_vec(),
+                    ..figure.clone()
+                };
+                changes.judge(&figures.iter().map(until).collect::<Vec<Figure>>());
+            }
+            _ => {}
+        }
+    }
+    changes
+}
+
+fn leaping(figures: &[Figure], leap: &Leap) -> LeapingFigure {
+    let Figure { name, is_time, .. } = figures[leap.figure].clone();
+    LeapingFigure {
+        figure: name,
+        runs: leap.before as u64,
+        before: leap.median,
+        by: leap.by,
+        is_time,
+        is_difference: is_time && !leap.is_ratio,
+        more: leap.more as u64,
+    }
+}
+
 fn worse(runs: &[&BaselineRun], figures: &[Figure], step: &Step) -> WorseFigure {
     let figure = &figures[step.figure];
     WorseFigure {
@@ -101,6 +157,7 @@ fn worse(runs: &[&BaselineRun], figures: &[Figure], step: &Step) -> WorseFigure 
         by: step.shift.by,
         interval: step.shift.interval,
         is_time: figure.is_time,
+        is_difference: figure.is_time && !step.shift.is_ratio,
         since: runs[step.at].created,
         runs: (runs.len() - step.at) as u64,
         changed: changed(runs[step.at - 1], runs[step.at]),

@@ -157,9 +157,15 @@ fn windows(runs: usize) -> Vec<(usize, f64)> {
 
 /// The logarithms of the parts of one figure's windows.
 fn parts(figures: &[Figure], place: usize, windows: &[(usize, f64)]) -> Vec<f64> {
+    let all = windows.iter().map(|one| one.1).sum::<f64>();
+    let own = part(figures, place);
+    windows.iter().map(|(_, part)| (part * own / all).ln()).collect()
+}
+
+/// The part of one figure.
+pub fn part(figures: &[Figure], place: usize) -> f64 {
     let of = |figure: &Figure| if figure.is_main { OF_MAIN } else { 1.0 };
-    let all = figures.iter().map(of).sum::<f64>() * windows.iter().map(|one| one.1).sum::<f64>();
-    windows.iter().map(|(_, part)| (part * of(&figures[place]) / all).ln()).collect()
+    of(&figures[place]) / figures.iter().map(of).sum::<f64>()
 }
 
 /// The most that is news in these runs of one of the figures, by the normal distribution. `bursts`

@@ -1,6 +1,6 @@
 //! Histories with a known truth, for the table of docs/notes/error-rates.md and the tests.
 
-use super::{Figure, Judged, LEAST, WITHIN, judge};
+use super::{Changes, Figure, Judged, LEAST, WITHIN, judge};
 use crate::stats::Random;
 use crate::stats::probability::normal_upper;
 
@@ -70,7 +70,7 @@ pub fn simulate(machine: &Machine, histories: usize, every: usize, seed: u64) ->
         let mut all: Vec<Vec<f64>> = (0..machine.runs).map(|_| rows.next()).collect();
         for judged in ((LEAST + 1)..=machine.runs).step_by(every) {
             total.judged += 1;
-            let is_worse = matches!(judge(&figures(&all[..judged])), Judged::Worse(_));
+            let is_worse = judge(&figures(&all[..judged])).is_worse();
             total.false_alarms += usize::from(is_worse);
         }
         let factor = (machine.step * deviation(&all)).exp();
@@ -79,12 +79,93 @@ pub fn simulate(machine: &Machine, histories: usize, every: usize, seed: u64) ->
             let mut row = rows.next();
             row[1] *= factor;
             all.push(row);
-            if matches!(judge(&figures(&all)), Judged::Worse(_)) {
+            if judge(&figures(&all)).is_worse() {
                 total.noticed += 1;
                 break;
             }
         }
     }
+    total
+}
+
+/// Histories in which nothing changes, judged run by run.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Quiet {
+    pub judged: usize,
+    /// Changes that were found.
+    pub onsets: usize,
+    /// Runs that were called worse.
+    pub red: usize,
+    /// Runs of which it was said that they are far outside of everything.
+    pub leaps: usize,
+}
+
+pub fn quiet(noise: &Noise, histories: usize, runs: usize, seed: u64) -> Quiet {
+    let mut random = Random::seeded(seed);
+    let mut total = Quiet::default();
+    for _ in 0..histories {
+        let mut rows = Rows { noise, place: 0, random: &mut random };
+        let all: Vec<Vec<f64>> = (0..runs).map(|_| rows.next()).collect();
+        let (mut changes, mut was) = (Changes::default(), 0);
+        for end in (LEAST + 1)..=runs {
+            let Judged::Known(known) = changes.judge(&figures(&all[..end])) else { continue };
+            total.judged += 1;
+            total.red += usize::from(!known.worse.is_empty());
+            total.leaps += usize::from(!known.leaps.is_empty());
+            total.onsets += known.worse.len().saturating_sub(was).min(1);
+            was = known.worse.len();
+        }
+    }
+    total
+}
+
+/// Histories with a step that stays.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Followed {
+    /// Those in which it was found within the horizon.
+    pub found: usize,
+    /// Of them those in which every later run was called worse.
+    pub stayed: usize,
+    /// Of the latter those that returned afterwards: runs until that was found, in order.
+    pub returns: Vec<usize>,
+    /// Runs until it was found, in order.
+    pub delays: Vec<usize>,
+}
+
+/// Follows histories of a step by this factor after so many runs, over `horizon` runs, and as many
+/// in which it is over.
+pub fn follow(
+    noise: &Noise,
+    runs: usize,
+    factor: f64,
+    histories: usize,
+    horizon: usize,
+    seed: u64,
+) -> Followed {
+    let mut random = Random::seeded(seed);
+    let mut total = Followed::default();
+    for _ in 0..histories {
+        let mut rows = Rows { noise, place: 0, random: &mut random };
+        let mut all: Vec<Vec<f64>> = (0..runs).map(|_| rows.next()).collect();
+        let mut changes = Changes::default();
+        let mut next = |factor: f64, changes: &mut Changes| {
+            let mut row = rows.next();
+            row[1] *= factor;
+            all.push(row);
+            // That figure alone.
+            changes.judge(&figures(&all)[1..2]).is_worse()
+        };
+        let Some(delay) = (1..=horizon).find(|_| next(factor, &mut changes)) else { continue };
+        total.found += 1;
+        total.delays.push(delay);
+        if !(delay..horizon).all(|_| next(factor, &mut changes)) {
+            continue;
+        }
+        total.stayed += 1;
+        total.returns.extend((1..=horizon).find(|_| !next(1.0, &mut changes)));
+    }
+    total.delays.sort_unstable();
+    total.returns.sort_unstable();
     total
 }
 

@@ -1,17 +1,28 @@
 //! A whole history, for looking back.
 
-use super::{changed, effect, figures, hold, levels};
-use punctual_bundle::baseline::{BaselineRun, TrendFigure, TrendHistory, TrendLevel, TrendRun};
+use super::levels::level as level_of;
+use super::{Level, changed, effect, figures, hold, levels};
+use punctual_bundle::baseline::{
+    BaselineRun, HeldAgainst, TrendFigure, TrendHistory, TrendLevel, TrendRun,
+};
 
-/// What the runs of one experiment, machine and kernel show, from the oldest to the newest. `None`
+/// What the runs of one experiment, machine and kernel show, from the oldest to the newest; of its
+/// levels those of the runs from `from` on. The answer about the newest run is that of all. `None`
 /// without any.
-pub fn trend(runs: &[BaselineRun]) -> Option<TrendHistory> {
-    let (newest, before) = runs.split_last()?;
+pub fn trend(runs: &[BaselineRun], from: usize) -> Option<TrendHistory> {
+    let (newest, before) = runs.split_last().filter(|_| from < runs.len())?;
+    let accepted = runs.iter().rposition(|run| run.begins);
+    let held = hold(&before[accepted.unwrap_or(0).min(before.len())..], newest);
+    let first = accepted.map(|run| run.saturating_sub(from));
+    let accepted = accepted.map(|run| runs[run].created);
+    let runs = &runs[from..];
     let all: Vec<&BaselineRun> = runs.iter().collect();
-    let accepted = runs.iter().rposition(|run| run.begins).unwrap_or(0);
     let figures = figures(&all);
-    let levels = levels(&figures);
-    let of_figure = |(figure, levels): (&super::Figure, &Vec<super::Level>)| TrendFigure {
+    let mut levels = levels(&figures);
+    for (figure, levels) in figures.iter().zip(&mut levels) {
+        agree(figure, levels, &held, runs, first);
+    }
+    let of_figure = |(figure, levels): (&super::Figure, &Vec<Level>)| TrendFigure {
         name: figure.name.clone(),
         is_time: figure.is_time,
         values: figure.values.clone(),
@@ -21,7 +32,8 @@ pub fn trend(runs: &[BaselineRun]) -> Option<TrendHistory> {
         experiment: newest.experiment.clone(),
         machine: newest.machine.clone(),
         kernel: newest.kernel.clone(),
-        held: hold(&before[accepted.min(before.len())..], newest),
+        held,
+        accepted,
         runs: runs
             .iter()
             .map(|run| TrendRun {
@@ -34,15 +46,45 @@ pub fn trend(runs: &[BaselineRun]) -> Option<TrendHistory> {
     })
 }
 
+/// Makes the newest levels those of the answer: a figure that is worse has its new level from the
+/// run on that the answer names, and one that is not has risen to none since it was accepted.
+fn agree(
+    figure: &super::Figure,
+    levels: &mut Vec<Level>,
+    held: &HeldAgainst,
+    runs: &[BaselineRun],
+    accepted: Option<usize>,
+) {
+    let end = figure.values.len();
+    let of = |runs| level_of(figure, runs);
+    if let Some(worse) = held.worse.iter().find(|worse| worse.figure == figure.name) {
+        let at = runs.iter().position(|run| run.created >= worse.since).filter(|at| *at > 0);
+        let Some(at) = at else { return };
+        levels.retain(|level| level.runs.start < at);
+        if let Some(last) = levels.last_mut() {
+            *last = of(last.runs.start..at);
+        }
+        levels.push(of(at..end));
+    } else if held.missing == 0 {
+        while let [.., before, last] = levels.as_slice() {
+            let is_accepted = accepted.is_some_and(|run| last.runs.start <= run);
+            if last.median <= before.median || is_accepted {
+                break;
+            }
+            let from = before.runs.start;
+            levels.truncate(levels.len() - 2);
+            levels.push(of(from..end));
+        }
+    }
+}
+
 fn level(
     runs: &[BaselineRun],
     figure: &super::Figure,
-    levels: &[super::Level],
+    levels: &[Level],
     place: usize,
 ) -> TrendLevel {
-    let known = |level: &super::Level| -> Vec<f64> {
-        figure.values[level.runs.clone()].iter().copied().flatten().collect()
-    };
+    let known = |level: &Level| figure.known(level.runs.clone());
     let this = &levels[place];
     let before = place.checked_sub(1).map(|before| &levels[before]);
     let shift = before.map(|old| effect::between(&known(old), &known(this), figure.is_time));
@@ -51,6 +93,7 @@ fn level(
         runs: [at, this.runs.end],
         median: this.median,
         by: shift.map(|shift| shift.by).filter(|by| by.is_finite()),
+        is_difference: figure.is_time && shift.is_some_and(|shift| !shift.is_ratio),
         interval: shift.map(|shift| shift.interval).filter(|of| of.iter().all(|x| x.is_finite())),
         changed: if at == 0 { Vec::new() } else { changed(&runs[at - 1], &runs[at]) },
     }

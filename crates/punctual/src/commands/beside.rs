@@ -33,6 +33,9 @@ pub struct Beside {
     /// What is tried, by its commit, for the records of --baseline [default: as the CI names it]
     #[arg(long, value_name = "ID", requires = "baseline")]
     commit: Option<String>,
+    /// A run that cannot be judged yet, as too few are kept, is undecided (exit code 4)
+    #[arg(long, requires = "baseline")]
+    baseline_required: bool,
 }
 
 impl Beside {
@@ -51,22 +54,22 @@ impl Beside {
         Ok(())
     }
 
-    /// Writes the files about a bundle.
+    /// Writes the files about a bundle, each for itself: one that fails keeps no other away.
     ///
     /// # Errors
-    /// One cannot be made or written.
+    /// The first that cannot be made or written.
     pub fn write(&self, bundle: &Bundle) -> Result<(), Failure> {
-        if let Some(path) = &self.report {
-            bundle_page::write(std::slice::from_ref(bundle), path)?;
-        }
-        for (path, format) in [(&self.junit, Format::Junit), (&self.lava, Format::Lava)] {
-            if let Some(path) = path {
+        let page = |path: &PathBuf| bundle_page::write(std::slice::from_ref(bundle), path);
+        let page = self.report.as_ref().map_or(Ok(()), page);
+        let verdicts = [(&self.junit, Format::Junit), (&self.lava, Format::Lava)];
+        let written = verdicts.map(|(path, format)| {
+            path.as_ref().map_or(Ok(()), |path| {
                 let mut bytes = Vec::new();
                 export::export(bundle, format, &mut bytes).map_err(Failure::failed)?;
-                output::write_to(Some(path), &bytes)?;
-            }
-        }
-        Ok(())
+                output::write_to(Some(path), &bytes)
+            })
+        });
+        written.into_iter().fold(page, Result::and)
     }
 
     /// Holds the bundle of a measurement that has ended elsewhere against the baseline: the figures
@@ -81,7 +84,8 @@ impl Beside {
     /// What a measurement is held against at its end.
     pub fn baseline(&self) -> Option<Baseline> {
         let directory = self.baseline.clone()?;
-        Some(Baseline { directory, commit: self.commit.clone() })
+        let required = self.baseline_required;
+        Some(Baseline { directory, commit: self.commit.clone(), required })
     }
 }
 

@@ -45,7 +45,7 @@ pub fn run(args: Args) -> Ending {
             shown(&args.directory)
         )));
     }
-    let baseline = Baseline { directory: args.directory.clone(), commit: None };
+    let baseline = Baseline { directory: args.directory.clone(), commit: None, required: false };
     if args.accept {
         let accepted = baseline.accept()?;
         let which = if accepted == 1 { "history begins" } else { "histories begin" };

@@ -25,6 +25,8 @@ pub struct Case<'a> {
 pub enum CaseResult {
     Verdict(VerdictWord),
     Failed,
+    /// Nothing was judged, and nothing stands against the run.
+    Skipped,
 }
 
 impl CaseResult {
@@ -33,6 +35,7 @@ impl CaseResult {
         match self {
             CaseResult::Verdict(verdict) => verdict.word(),
             CaseResult::Failed => "failed",
+            CaseResult::Skipped => "skipped",
         }
     }
 }
@@ -69,7 +72,9 @@ fn of<'a>(reason: &Reason, summary: &'a Summary) -> Case<'a> {
         Reason::Requirement { place, requirement, .. } => (place.clone(), requirement.clone()),
         Reason::Limit { limit, .. } => ("recording".to_owned(), limit.clone()),
         Reason::Worse(worse) => (RUN.to_owned(), format!("baseline: {}", worse.figure)),
-        Reason::FewRuns { .. } | Reason::NotHeld { .. } => (RUN.to_owned(), "baseline".to_owned()),
+        Reason::FewRuns { .. } | Reason::NotHeld { .. } | Reason::Leap(_) => {
+            (RUN.to_owned(), "baseline".to_owned())
+        }
         Reason::StopAbove { series, .. } => (series.clone(), "stop_above".to_owned()),
         Reason::NotAsAsked { proof, place, .. } => {
             (place.clone(), format!("valid: {}", proof.word()))
@@ -93,6 +98,7 @@ fn of<'a>(reason: &Reason, summary: &'a Summary) -> Case<'a> {
     let result = match reason {
         Reason::Failed { .. } | Reason::Unwritten { .. } => CaseResult::Failed,
         Reason::ProgramEnded(end) if !end.is_early() => CaseResult::Failed,
+        Reason::FewRuns { required: false, .. } => CaseResult::Skipped,
         reason => CaseResult::Verdict(reason.weight().unwrap_or(VerdictWord::Undecided)),
     };
     let is_in = |phase: &&PhaseSummary| {

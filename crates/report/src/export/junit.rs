@@ -75,6 +75,7 @@ fn case(of: &Case<'_>) -> TestCase {
     let message = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
     let status = match of.result {
         CaseResult::Verdict(verdict) => of_verdict(verdict, &message),
+        CaseResult::Skipped => status(NonSuccessKind::Skipped, of.result.word(), &message),
         CaseResult::Failed => status(NonSuccessKind::Error, of.result.word(), &message),
     };
     let mut case = TestCase::new(&of.name, status);

@@ -144,6 +144,7 @@ fn of_case(summary: &Summary, case: &Case<'_>, timebase: Timebase) -> Map<String
         // The evidence does not decide, or is not of what was requested.
         CaseResult::Verdict(VerdictWord::Undecided) | CaseResult::Failed => "ERROR",
         CaseResult::Verdict(VerdictWord::Invalid) => "MISS",
+        CaseResult::Skipped => "SKIP",
     };
     let reason = (!case.why.is_empty()).then(|| plain(&case.why));
     let experiment = summary.experiment.as_str();

@@ -55,6 +55,7 @@ fn result(case: &Case<'_>, unit: &str) -> String {
         CaseResult::Verdict(VerdictWord::Met) => "pass",
         CaseResult::Verdict(VerdictWord::NotMet) => "fail",
         CaseResult::Verdict(VerdictWord::Undecided) => return "unknown".to_owned(),
+        CaseResult::Skipped => return "skip".to_owned(),
         // What was not measured as requested has no figure.
         CaseResult::Verdict(VerdictWord::Invalid) | CaseResult::Failed => return "fail".to_owned(),
     };

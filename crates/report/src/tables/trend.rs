@@ -15,8 +15,11 @@ pub fn title(history: &TrendHistory) -> String {
 pub fn extent(history: &TrendHistory) -> String {
     let day = |run: &TrendRun| run.created.strftime("%F").to_string();
     let runs = counted(history.runs.len() as u64, "run");
+    let accepted = history.accepted.map_or(String::new(), |of| {
+        format!("; held against the runs since {}, which was accepted", of.strftime("%F %R UTC"))
+    });
     match (history.runs.first(), history.runs.last()) {
-        (Some(first), Some(last)) => format!("{runs}, {} to {}", day(first), day(last)),
+        (Some(first), Some(last)) => format!("{runs}, {} to {}{accepted}", day(first), day(last)),
         _ => runs,
     }
 }
@@ -67,17 +70,18 @@ fn row(
     let since =
         history.runs.get(level.runs[0]).map(|run| run.created.strftime("%F %R").to_string());
     let name = if place == 0 { Cell::name(figure.name.clone()) } else { Cell::text("") };
-    let is_worse = level.by.is_some_and(|by| by > if figure.is_time { 1.0 } else { 0.0 });
+    let is_worse = level
+        .by
+        .is_some_and(|by| by > if figure.is_time && !level.is_difference { 1.0 } else { 0.0 });
     let tone = match level.by {
         None => Tone::Plain,
         Some(_) if is_worse => Tone::Bad,
         Some(_) => Tone::Good,
     };
-    let shown = of_level(figure, level);
-    let change = level
-        .by
-        .zip(shown)
-        .map_or_else(|| Cell::text(""), |(by, words)| Cell::figure(by, words).tone(tone));
+    let change = level.by.map_or_else(
+        || Cell::text(""),
+        |by| Cell::figure(by, by_words(by, figure.is_time, level.is_difference)).tone(tone),
+    );
     vec![
         name,
         Cell::text(since.unwrap_or_default()),
@@ -93,12 +97,13 @@ fn row(
 }
 
 fn interval_words(figure: &TrendFigure, level: &TrendLevel) -> Option<String> {
-    between(level.interval?, figure.is_time)
+    let [low, high] = level.interval?.map(|end| by_words(end, figure.is_time, level.is_difference));
+    Some(format!("{low} to {high}"))
 }
 
 /// How far a level is from the one before, in words; `None` for the first.
 pub fn change(figure: &TrendFigure, level: &TrendLevel) -> Option<String> {
-    let by = of_level(figure, level)?;
+    let by = by_words(level.by?, figure.is_time, level.is_difference);
     let runs = counted((level.runs[1] - level.runs[0]) as u64, "run");
     Some(match interval_words(figure, level) {
         Some(interval) => format!("{by} (95 %: {interval}), {runs}"),
@@ -114,34 +119,13 @@ pub fn value_words(value: f64, is_time: bool) -> String {
     }
 }
 
-/// How far a level is from the one before.
-fn of_level(figure: &TrendFigure, level: &TrendLevel) -> Option<String> {
-    let place = figure.levels.iter().position(|other| other.runs == level.runs)?;
-    let before = place.checked_sub(1).and_then(|place| figure.levels[place].median);
-    let medians = before.zip(level.median).map(|(before, now)| [before, now]);
-    by_words(level.by?, figure.is_time, medians)
-}
-
-/// A factor, or a difference; from a level of 0 to another there is no factor: their difference.
-pub fn by_words(by: f64, is_time: bool, medians: Option<[f64; 2]>) -> Option<String> {
-    match (is_time, medians) {
-        (false, _) => Some(format!("{by:+.0}")),
-        (true, _) if is_factor(by) => Some(format!("×{by:.2}")),
-        (true, medians) => {
-            let [before, now] = medians?;
-            let sign = if now < before { "-" } else { "+" };
-            Some(format!("{sign}{} µs", value_words((now - before).abs(), true)))
-        }
+/// A ratio of times, or a difference: of counts, and of times where there is no ratio.
+pub fn by_words(by: f64, is_time: bool, is_difference: bool) -> String {
+    match (is_time, is_difference) {
+        (false, _) => format!("{by:+.0}"),
+        (true, false) if by < 10.0 => format!("×{by:.2}"),
+        (true, false) => format!("×{by:.0}"),
+        (true, true) if by < 0.0 => format!("-{} µs", micros(Nanos(-by as i64))),
+        (true, true) => format!("+{} µs", micros(Nanos(by as i64))),
     }
-}
-
-/// The ends of an interval; none where one of them is no factor.
-pub fn between(interval: [f64; 2], is_time: bool) -> Option<String> {
-    let is_known = !is_time || interval.into_iter().all(is_factor);
-    let [low, high] = is_known.then(|| interval.map(|end| by_words(end, is_time, None)))?;
-    Some(format!("{} to {}", low?, high?))
-}
-
-fn is_factor(by: f64) -> bool {
-    by.is_finite() && by > 0.0
 }

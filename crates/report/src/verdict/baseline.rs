@@ -2,8 +2,8 @@
 
 use crate::format::counted;
 use crate::tables::Tone;
-use crate::tables::trend::{between, by_words, value_words};
-use punctual_bundle::baseline::{HeldAgainst, WorseFigure};
+use crate::tables::trend::{by_words, value_words};
+use punctual_bundle::baseline::{HeldAgainst, LeapingFigure, WorseFigure};
 
 /// What is to be said of the newest run, a paragraph each.
 pub fn newest(held: &HeldAgainst) -> Vec<(Tone, String)> {
@@ -12,18 +12,19 @@ pub fn newest(held: &HeldAgainst) -> Vec<(Tone, String)> {
         return vec![(Tone::Uncertain, format!("not held against its baseline: {why}"))];
     }
     if held.missing > 0 {
-        let missing = counted(held.missing, "more run");
-        return vec![(Tone::Uncertain, format!("{runs} before it: {missing} needed to judge by"))];
+        return vec![(Tone::Uncertain, of_few(held.runs, held.missing))];
     }
     let smallest = held.smallest.as_ref().map_or_else(
         || "no step of one figure is sure to be noticed within five runs".to_owned(),
         |step| {
-            let by = by_words(step.by, step.is_time, None).unwrap_or_default();
+            let by = by_words(step.by, step.is_time, false);
             format!("a step of {by} of {} would be noticed within five runs", step.figure)
         },
     );
     if held.worse.is_empty() {
-        return vec![(Tone::Good, format!("not worse than the {runs} before it; {smallest}"))];
+        let well = (Tone::Good, format!("not worse than the {runs} before it; {smallest}"));
+        let leaps = held.leaps.iter().map(|leap| (Tone::Uncertain, of_leap(leap)));
+        return leaps.chain([well]).collect();
     }
     // Figures that changed in the same run have one cause.
     let mut begins: Vec<&WorseFigure> = Vec::new();
@@ -41,6 +42,21 @@ pub fn newest(held: &HeldAgainst) -> Vec<(Tone, String)> {
     begins.iter().map(of_begin).collect()
 }
 
+/// A history that is too short.
+pub fn of_few(runs: u64, missing: u64) -> String {
+    format!("not judged yet: {runs} of {}", counted(runs.saturating_add(missing), "run"))
+}
+
+/// A figure far outside of all runs before.
+pub fn of_leap(leap: &LeapingFigure) -> String {
+    let by = by_words(leap.by, leap.is_time, leap.is_difference);
+    let more = match leap.more {
+        1 => "one more such run decides".to_owned(),
+        more => format!("{more} more such runs decide"),
+    };
+    format!("{} {by} above its median of {}; {more}", leap.figure, counted(leap.runs, "run"))
+}
+
 /// A figure that is worse than before: how far, since when, and what else changed then.
 pub fn of_worse(worse: &WorseFigure) -> String {
     let (how, since, changed) = (by_how_much(worse), since(worse), changed(worse));
@@ -50,12 +66,10 @@ pub fn of_worse(worse: &WorseFigure) -> String {
 fn by_how_much(worse: &WorseFigure) -> String {
     let unit = if worse.is_time { " µs" } else { "" };
     let [before, now] = [worse.before, worse.now].map(|value| value_words(value, worse.is_time));
-    let medians = [worse.before, worse.now];
-    let by = by_words(worse.by, worse.is_time, Some(medians)).unwrap_or_default();
-    let interval = between(worse.interval, worse.is_time);
-    let interval = interval.map_or(String::new(), |words| format!(" (95 %: {words})"));
+    let words = |by: f64| by_words(by, worse.is_time, worse.is_difference);
+    let (by, [low, high]) = (words(worse.by), worse.interval.map(words));
     let figure = &worse.figure;
-    format!("{figure} {before} before, {now}{unit} now, {by}{interval}")
+    format!("{figure} {before} before, {now}{unit} now, {by} (95 %: {low} to {high})")
 }
 
 fn since(worse: &WorseFigure) -> String {

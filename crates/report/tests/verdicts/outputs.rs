@@ -158,8 +158,9 @@ fn of_format(format: Format, bundle: &Bundle) -> Shown {
         }
         Format::Kcidb => {
             let tests = json()["tests"].as_array().unwrap().clone();
-            let ok =
-                |test: &serde_json::Value| matches!(test["status"].as_str(), Some("PASS" | "DONE"));
+            let ok = |test: &serde_json::Value| {
+                matches!(test["status"].as_str(), Some("PASS" | "DONE" | "SKIP"))
+            };
             (tests.iter().all(ok), None)
         }
         // The code that the tool returned.

@@ -1,7 +1,7 @@
 //! The ways in which a run ends, each as a bundle.
 
 use punctual_analyze::summarize;
-use punctual_bundle::baseline::{HeldAgainst, WorseFigure};
+use punctual_bundle::baseline::{HeldAgainst, LeapingFigure, WorseFigure};
 use punctual_bundle::evidence::{ClockEvidence, Evidence};
 use punctual_bundle::intervals::LimitSummary;
 use punctual_bundle::recording::{Keeps, RecordingDocument};
@@ -53,6 +53,9 @@ ways! {
     WorseThanBaseline => (Some(NotMet), NotMet),
     WorseNoneAsked => (Some(NotMet), NotMet),
     FewRuns => (Some(Undecided), NoEvidence),
+    FewRunsNotRequired => (Some(Met), Done),
+    FewRunsNoneAsked => (None, Done),
+    Leap => (Some(Met), Done),
     NotHeld => (Some(Undecided), NoEvidence),
     LoadDone => (Some(Met), Done),
     LoadFailed => (Some(Undecided), Failed),
@@ -111,6 +114,7 @@ fn requirement(way: Way) -> Option<&'static str> {
         | Way::StoppedAbove
         | Way::AsBaseline
         | Way::WorseNoneAsked
+        | Way::FewRunsNoneAsked
         | Way::FailedNoneAsked
         | Way::DiskFullNoneAsked
         | Way::InterruptedNoneAsked
@@ -228,6 +232,7 @@ fn baseline(way: Way, created: jiff::Timestamp) -> Option<HeldAgainst> {
         by: 2.0,
         interval: [1.9, 2.1],
         is_time: true,
+        is_difference: false,
         since: created,
         runs: 3,
         changed: vec!["kernel: 6.12.1 -> 6.12.2".into()],
@@ -239,8 +244,24 @@ fn baseline(way: Way, created: jiff::Timestamp) -> Option<HeldAgainst> {
             Some(HeldAgainst { worse: vec![worse], ..held })
         }
         Way::NotHeld => Some(HeldAgainst { not_held: Some("it was interrupted".into()), ..held }),
-        Way::FewRuns => Some(HeldAgainst { runs: 4, missing: 8, ..held }),
+        Way::FewRuns => Some(HeldAgainst { runs: 4, missing: 8, required: true, ..held }),
+        Way::FewRunsNotRequired | Way::FewRunsNoneAsked => {
+            Some(HeldAgainst { runs: 4, missing: 8, ..held })
+        }
+        Way::Leap => Some(HeldAgainst { leaps: vec![leap()], ..held }),
         _ => None,
+    }
+}
+
+fn leap() -> LeapingFigure {
+    LeapingFigure {
+        figure: "main/cpu0 p99".into(),
+        runs: 30,
+        before: 10_000.0,
+        by: 46.0,
+        is_time: true,
+        is_difference: false,
+        more: 1,
     }
 }
 

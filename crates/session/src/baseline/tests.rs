@@ -12,6 +12,7 @@ fn run(created: &str, p99: f64) -> BaselineRun {
         bundle: None,
         verdict: None,
         begins: false,
+        found: None,
         figures: vec![punctual_bundle::baseline::KeptFigure {
             name: "main/t p99".into(),
             value: p99,
@@ -23,7 +24,7 @@ fn run(created: &str, p99: f64) -> BaselineRun {
 }
 
 fn baseline(place: &Path) -> Baseline {
-    Baseline { directory: place.join("history"), commit: None }
+    Baseline { directory: place.join("history"), commit: None, required: false }
 }
 
 #[test]
@@ -101,4 +102,37 @@ fn a_run_is_held_and_what_changed_with_it_is_named() {
     assert!(held.smallest.expect("a step").by < 1.1);
     let held = punctual_analyze::baseline::hold(&before[..5], &with(20, 90_000.0, "6.12.1"));
     assert_eq!((held.runs, held.missing), (5, 7));
+}
+
+/// As the records of an older version have no state, and as each run left one, with a record gone.
+#[test]
+fn a_change_that_was_found_stays_whatever_the_records_say_of_it() {
+    let value = |day: usize| {
+        (40_000.0 + ((day * 7) % 11) as f64 * 100.0) * [1.0, 46.0][usize::from(day >= 17)]
+    };
+    let created = |day: usize| format!("2026-{:02}-{:02}T00:00:00Z", 1 + day / 28, 1 + day % 28);
+    let (mut kept, mut older) = (Vec::new(), Vec::new());
+    for day in 0..60 {
+        let record = run(&created(day), value(day));
+        let held = punctual_analyze::baseline::hold(&kept, &record);
+        assert_eq!(held.worse.is_empty(), day < 19, "{day}: {held:?}");
+        if day % 10 == 9 {
+            let of_older = punctual_analyze::baseline::hold(&older, &record);
+            assert_eq!(of_older.worse, held.worse, "{day}");
+        }
+        older.push(record.clone());
+        kept.push(BaselineRun { found: Some(found(&held)), ..record });
+    }
+    // A run that lacks the figure does not end it, nor does a state that names what is not there.
+    let mut damaged = kept.clone();
+    damaged.remove(17);
+    let without = BaselineRun { figures: Vec::new(), ..run("2026-06-01T00:00:00Z", 1.0) };
+    let held = punctual_analyze::baseline::hold(&damaged, &without);
+    assert_eq!(held.worse.len(), 1, "{held:?}");
+    let nowhere =
+        FoundChange { figure: "none".into(), since: "2020-01-01T00:00:00Z".parse().unwrap() };
+    let late =
+        FoundChange { figure: "main/t p99".into(), since: "2030-01-01T00:00:00Z".parse().unwrap() };
+    damaged.last_mut().unwrap().found = Some(vec![nowhere, late]);
+    punctual_analyze::baseline::hold(&damaged, &run("2026-06-01T00:00:00Z", 1e300));
 }

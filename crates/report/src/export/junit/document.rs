@@ -41,6 +41,8 @@ pub enum NonSuccessKind {
     Failure,
     /// It could not be tested.
     Error,
+    /// It was not tested, and need not be.
+    Skipped,
 }
 
 impl Report {
@@ -116,8 +118,15 @@ impl TestCase {
         }
         let TestCaseStatus { kind, word, message } = &self.status;
         let Some(kind) = kind else { return writeln!(out, "/>") };
-        let tag = if *kind == NonSuccessKind::Failure { "failure" } else { "error" };
         let (word, message) = (attribute(word), attribute(message));
+        let tag = match kind {
+            NonSuccessKind::Failure => "failure",
+            NonSuccessKind::Error => "error",
+            NonSuccessKind::Skipped => {
+                let skipped = format!("<skipped message=\"{message}\"/>");
+                return writeln!(out, ">\n            {skipped}\n        </testcase>");
+            }
+        };
         writeln!(
             out,
             ">\n            <{tag} message=\"{message}\" type=\"{word}\"/>\n        </testcase>"
@@ -137,13 +146,12 @@ impl TestCaseStatus {
 }
 
 fn counts<'c>(cases: impl IntoIterator<Item = &'c TestCase>) -> String {
-    let (mut tests, mut failures, mut errors) = (0, 0, 0);
-    for case in cases {
-        tests += 1;
-        failures += u64::from(case.status.kind == Some(NonSuccessKind::Failure));
-        errors += u64::from(case.status.kind == Some(NonSuccessKind::Error));
-    }
-    format!("tests=\"{tests}\" skipped=\"0\" errors=\"{errors}\" failures=\"{failures}\"")
+    let kinds: Vec<_> = cases.into_iter().map(|case| case.status.kind).collect();
+    let count = |kind| kinds.iter().filter(|of| **of == Some(kind)).count();
+    let [skipped, failures, errors] =
+        [NonSuccessKind::Skipped, NonSuccessKind::Failure, NonSuccessKind::Error].map(count);
+    let tests = kinds.len();
+    format!("tests=\"{tests}\" skipped=\"{skipped}\" errors=\"{errors}\" failures=\"{failures}\"")
 }
 
 /// Text within double quotes. `plain` escapes control characters, most of which XML 1.0 cannot hold

@@ -1,0 +1,135 @@
+//! Changes that were found, from run to run: the runs before a change stay what it is held against,
+//! until the figure has returned.
+
+use super::effect::{chance_of_above, median};
+use super::{Figure, Judged, Known, LEAST, Step, leap, news, shift};
+use std::ops::Range;
+
+/// Numbers of newest runs by which a return is tested.
+const RETURNS: [usize; 14] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 15, 25, 40, 65, 100];
+/// The chance that these newest runs are so far below the middle between both levels, where they
+/// are not.
+const RETURNED: f64 = 0.0001;
+/// Runs of the new level at least, before those that have returned, and by how much longer these
+/// may last: fewer are known too badly.
+const SHORTEST: usize = 3;
+const LONGER: usize = 5;
+
+/// The changes after a run, of figures by their places.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Changes {
+    /// The first run of each new level.
+    open: Vec<(usize, usize)>,
+    /// Levels that are over and were long: they are no reference for later runs.
+    over: Vec<(usize, Range<usize>)>,
+}
+
+impl Changes {
+    /// Takes over what was found in a run: the figures that were worse in it, with the first run of
+    /// their new levels.
+    pub fn found_in(&mut self, run: usize, open: Vec<(usize, usize)>) {
+        let inside = |(_, at): &(usize, usize)| 0 < *at && *at <= run;
+        let open: Vec<_> = open.into_iter().filter(inside).collect();
+        let begin_of = |place: usize| open.iter().find(|(of, _)| *of == place).map(|(_, at)| *at);
+        for (place, at) in std::mem::take(&mut self.open) {
+            let is_over = begin_of(place).is_none_or(|begin| begin > at);
+            if is_over && run - at >= LEAST {
+                self.over.push((place, at..run));
+            }
+        }
+        self.open = open;
+    }
+
+    /// Judges the newest of these runs, and is what holds after it.
+    pub fn judge(&mut self, figures: &[Figure]) -> Judged {
+        let runs = figures.iter().map(|figure| figure.values.len()).max().unwrap_or(0);
+        let known = self.known(figures, runs);
+        if known.worse.is_empty() && (runs <= LEAST || figures.is_empty()) {
+            return Judged::TooFew((LEAST + 1).saturating_sub(runs).max(1));
+        }
+        let open = known.worse.iter().map(|step| (step.figure, step.at)).collect();
+        self.found_in(runs.saturating_sub(1), open);
+        Judged::Known(known)
+    }
+
+    fn known(&self, figures: &[Figure], runs: usize) -> Known {
+        let masked = self.masked(figures);
+        let mut known = Known::default();
+        let mut add = |figure: usize, at: usize| {
+            let shift = shift(&masked[figure], at, runs);
+            known.worse.push(Step { figure, at, shift });
+        };
+        let has_both = |(place, at): &&(usize, usize)| {
+            let of =
+                |range| masked.get(*place).is_some_and(|of: &Figure| !of.known(range).is_empty());
+            of(0..*at) && of(*at..runs)
+        };
+        let open: Vec<_> = self.open.iter().filter(has_both).copied().collect();
+        open.iter()
+            .filter(|(place, at)| !has_returned(&masked[*place], *at))
+            .for_each(|(f, at)| add(*f, *at));
+        if runs <= LEAST {
+            return known;
+        }
+        // What is open, or has just returned, is not looked for again in this run.
+        let is_open = |place: &usize| open.iter().any(|(of, _)| of == place);
+        let places: Vec<usize> = (0..figures.len()).filter(|place| !is_open(place)).collect();
+        let watched: Vec<Figure> = places.iter().map(|place| masked[*place].clone()).collect();
+        let (leapt, mut leaps) = leap::leaps(&watched);
+        let mut found = news(&watched);
+        found.retain(|(place, _)| !leapt.iter().any(|(of, _)| of == place));
+        found.extend(leapt);
+        found.sort_unstable();
+        leaps.retain(|leap| !found.iter().any(|(place, _)| *place == leap.figure));
+        found.into_iter().for_each(|(place, at)| add(places[place], at));
+        leaps.iter_mut().for_each(|leap| leap.figure = places[leap.figure]);
+        known.worse.sort_by_key(|step| step.figure);
+        Known { leaps, ..known }
+    }
+
+    /// The figures without the levels that are over.
+    fn masked(&self, figures: &[Figure]) -> Vec<Figure> {
+        let mut figures = figures.to_vec();
+        for (place, runs) in &self.over {
+            let values = figures.get_mut(*place).and_then(|of| of.values.get_mut(runs.clone()));
+            values.into_iter().for_each(|values| values.fill(None));
+        }
+        figures
+    }
+}
+
+/// Whether the newest runs, few or many, are below the middle between the level before `at` and the
+/// one from there to them, as far as chance has it once in 10,000 times. The levels are taken to be
+/// as near to each other as their medians allow: the first runs of a change that was found are
+/// those that happened to be high.
+fn has_returned(figure: &Figure, at: usize) -> bool {
+    let (runs, before) = (figure.values.len(), figure.known(0..at));
+    let Some([_, highest]) = around_median(&before, 0.82) else { return false };
+    RETURNS.iter().any(|count| {
+        let from = runs.saturating_sub(*count);
+        if from < at + SHORTEST || *count > LONGER * (from - at) {
+            return false;
+        }
+        let newest = figure.known(from..runs);
+        let level = around_median(&figure.known(at..from), 1.55).filter(|_| newest.len() == *count);
+        let Some([lowest, _]) = level else { return false };
+        let is_ratio = figure.is_time && before.iter().all(|value| *value > 0.0);
+        let middle = |value: &f64| match is_ratio {
+            true => value * (lowest / highest).max(1.0).sqrt(),
+            false => value + (lowest - highest).max(0.0) / 2.0,
+        };
+        let middle: Vec<f64> = before.iter().map(middle).collect();
+        // Most runs of a level that stays need no ranks.
+        median(&newest) < median(&middle) && chance_of_above(&newest, &middle) <= RETURNED
+    })
+}
+
+/// The interval of the median by the order of the values: of 90 % with a reach of 0.82 roots of
+/// their number, of 99.8 % with one of 1.55.
+fn around_median(values: &[f64], reach: f64) -> Option<[f64; 2]> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let reach = reach * (sorted.len() as f64).sqrt();
+    let low = (sorted.len() as f64 / 2.0 - reach).floor().max(0.0) as usize;
+    Some([*sorted.get(low)?, sorted[sorted.len() - 1 - low]])
+}

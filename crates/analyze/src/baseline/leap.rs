@@ -1,0 +1,84 @@
+//! Runs far outside of everything before them: how much one of them says, and how many decide.
+//!
+//! Without any model of the figures the newest of n + 1 runs is the highest with a chance of
+//! 1/(n + 1), and the newest k of n + k are the k highest with one of k! n!/(n + k)!. Where that is
+//! within the part of the false alarms that is spent on it, they decide.
+
+use super::{FALSE_ALARMS, Figure, LEAST, OF_LEAPS, scan};
+
+/// A figure whose newest runs are outside of everything before, and by more than any two runs one
+/// after the other differed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Leap {
+    /// Which figure, by its place.
+    pub figure: usize,
+    /// Runs before, and their median.
+    pub before: usize,
+    pub median: f64,
+    /// The newest run over that median, or less it where there is no ratio.
+    pub by: f64,
+    pub is_ratio: bool,
+    /// How many more such runs decide.
+    pub more: usize,
+}
+
+/// Figures that leapt, by their places: those that decide, with where they began, and others.
+pub fn leaps(figures: &[Figure]) -> (Vec<(usize, usize)>, Vec<Leap>) {
+    let (mut decide, mut leaps) = (Vec::new(), Vec::new());
+    for (place, figure) in figures.iter().enumerate() {
+        let Some((mut leap, newest)) = leap(figure, place) else { continue };
+        let needed = needed(leap.before, scan::part(figures, place));
+        leap.more = needed.saturating_sub(newest);
+        match leap.more {
+            0 => decide.push((place, figure.values.len() - newest)),
+            _ => leaps.push(leap),
+        }
+    }
+    (decide, leaps)
+}
+
+/// How many runs in a row decide after `before` runs, for a figure on which this part of the false
+/// alarms is spent.
+pub fn needed(before: usize, part: f64) -> usize {
+    let mut chance = 1.0;
+    let as_rare = (1..=LEAST).find(|newest| {
+        chance *= *newest as f64 / (before + newest) as f64;
+        *newest > 1 && chance <= FALSE_ALARMS * OF_LEAPS * part
+    });
+    as_rare.unwrap_or(LEAST)
+}
+
+/// What a figure leapt by, and how many runs in a row did.
+fn leap(figure: &Figure, place: usize) -> Option<(Leap, usize)> {
+    let known: Vec<(usize, f64)> = figure
+        .values
+        .iter()
+        .enumerate()
+        .filter_map(|(run, value)| Some((run, (*value)?)))
+        .collect();
+    let values: Vec<f64> = known.iter().map(|(_, value)| *value).collect();
+    let is_whole = figure.values.len() >= LEAST && figure.values.last()?.is_some();
+    for newest in (1..=LEAST).filter(|_| is_whole) {
+        let count = values.len().checked_sub(newest).filter(|count| *count >= LEAST)?;
+        let (before, after) = values.split_at(count);
+        // Runs in a row: none between them lacks the figure.
+        if figure.values.len() - known[count].0 != newest {
+            return None;
+        }
+        let is_ratio = figure.is_time && before.iter().all(|value| *value > 0.0);
+        let far = |from: f64, to: f64| if is_ratio { to / from } else { to - from };
+        let highest = before.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let lowest = after.iter().copied().fold(f64::INFINITY, f64::min);
+        let neighbours =
+            before.windows(2).map(|pair| far(pair[0].min(pair[1]), pair[0].max(pair[1])));
+        if lowest > highest && far(highest, lowest) > neighbours.fold(0.0, f64::max) {
+            let median = super::effect::median(before);
+            let by = far(median, *after.last()?);
+            return Some((
+                Leap { figure: place, before: count, median, by, is_ratio, more: 0 },
+                newest,
+            ));
+        }
+    }
+    None
+}
