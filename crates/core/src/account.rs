@@ -152,6 +152,17 @@ impl Split {
             left -= less;
         }
     }
+    /// Calls so much of these parts, in their order, another; what is left of it.
+    pub fn give(&mut self, from: &[MainPart], to: MainPart, span: Nanos) -> Nanos {
+        let mut left = span.ns().max(0) as u64;
+        for part in from {
+            let less = left.min(self.0[*part as usize]);
+            self.0[*part as usize] -= less;
+            self.0[to as usize] += less;
+            left -= less;
+        }
+        Nanos(left as i64)
+    }
     /// Calls everything that one part has another: evidence came later.
     pub fn rename(&mut self, from: MainPart, to: MainPart) {
         let span = std::mem::take(&mut self.0[from as usize]);

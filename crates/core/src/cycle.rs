@@ -252,15 +252,9 @@ impl Cycle {
         use crate::MainPart::{NonPreemptible, Observer, Preempted, Runqueue, Throttled};
         let Some(Culprit { time, behind, .. }) = self.culprit else { return self };
         let both = [(behind, [Preempted, Runqueue]), (time - behind, [NonPreemptible, Throttled])];
-        for (mut left, parts) in both {
-            for part in parts {
-                for split in [&mut self.wake, &mut self.run] {
-                    let span = left.min(split.of(part)).max(Nanos::ZERO);
-                    split.take(part, span);
-                    split.add(Observer, span);
-                    left = left - span;
-                }
-            }
+        for (time, parts) in both {
+            let left = self.wake.give(&parts, Observer, time);
+            self.run.give(&parts, Observer, left);
         }
         self
     }
@@ -325,6 +319,54 @@ impl Cycle {
             run: run.plus(&wake).plus(&next.run),
             ..*self
         }
+    }
+}
+
+/// The CPU was taken from a thread that polls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gap {
+    pub tid: u32,
+    /// Where it ran on.
+    pub cpu: u16,
+    pub begin: MonotonicNs,
+    pub end: MonotonicNs,
+    /// What its time went to.
+    pub split: Split,
+    /// The task that had the CPU for the longest.
+    pub culprit: Option<Culprit>,
+}
+
+impl Gap {
+    /// The same with what its culprit had as punctual's own: the culprit is a thread of it.
+    pub fn of_observer(mut self) -> Gap {
+        use crate::MainPart::{NonPreemptible, Observer, Preempted, Runqueue, Throttled};
+        let others = [Preempted, Runqueue, NonPreemptible, Throttled];
+        let time = self.culprit.map_or(Nanos::ZERO, |culprit| culprit.time);
+        self.split.give(&others, Observer, time);
+        self
+    }
+}
+
+/// After its last wait a thread that has not waited for so long polls.
+pub const POLLS_AFTER: Nanos = Nanos::from_millis(100);
+
+/// How long a thread was in each state, as far as its changes of state show it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ThreadTimes {
+    pub ran: Nanos,
+    pub ready: Nanos,
+    pub waited: Nanos,
+    pub stopped: Nanos,
+}
+
+impl ThreadTimes {
+    pub fn sum(&self) -> Nanos {
+        self.ran + self.ready + self.waited + self.stopped
+    }
+
+    /// Whether it did little else than run, or was kept from it.
+    pub fn polls(&self) -> bool {
+        self.sum() >= Nanos::SECOND && self.waited * 2 < self.sum()
     }
 }
 

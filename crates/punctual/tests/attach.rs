@@ -23,17 +23,8 @@ const PERIOD: f64 = 2e6;
 
 /// A directory with the program in it.
 fn compiled() -> Option<Place> {
-    if !is_root("attaching to programs") || !has_program("cc", "gcc") {
-        return None;
-    }
-    let place = Place::with("");
-    place.write("periodic.c", include_bytes!("attach/periodic.c"));
-    let mut cc = Command::new("cc");
-    cc.args(["-O1", "-fno-omit-frame-pointer", "-pthread", "-o", "periodic", "periodic.c"])
-        .current_dir(place.path());
-    let built = cc.output().unwrap();
-    assert!(built.status.success(), "{}", text(&built));
-    Some(place)
+    let source = include_bytes!("attach/periodic.c");
+    compiled_from(source, "periodic", &["-O1", "-fno-omit-frame-pointer", "-pthread"])
 }
 
 fn attached(place: &Place, more: &[&str], command: &[&str]) -> Output {
@@ -550,6 +541,64 @@ fn wrong_requests_start_nothing() {
     refused(&["--", "no-such-program"], "cannot run");
     refused(&["1", "--cycle", "timrfd"], "did you mean `timerfd`");
     refused(&["1", "--require", "respnse max < 1us"], "respnse");
+}
+
+/// A directory with a program of this name and text, compiled with these options.
+fn compiled_from(source: &[u8], name: &str, options: &[&str]) -> Option<Place> {
+    if !is_root("attaching to programs") || !has_program("cc", "gcc") {
+        return None;
+    }
+    let place = Place::with("");
+    let file = format!("{name}.c");
+    place.write(&file, source);
+    let mut cc = Command::new("cc");
+    cc.args(options).args(["-o", name, &file]).current_dir(place.path());
+    let built = cc.output().unwrap();
+    assert!(built.status.success(), "{}", text(&built));
+    Some(place)
+}
+
+/// Whose stack is read although its frame pointer is none: what our programs fault is not its own.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_program_without_frame_pointers_has_no_faults_of_ours() {
+    let options = ["-O2", "-fomit-frame-pointer", "-mno-red-zone"];
+    let source = include_bytes!("attach/frameless.c");
+    let Some(place) = compiled_from(source, "program", &options) else { return };
+    let output = attached(&place, &["--explain"], &["./program"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let own: f64 = String::from_utf8_lossy(&output.stdout).trim().parse().expect("its count");
+    let summary = place.summary();
+    let counted = figure(measure(&summary, "program"), "page-faults");
+    assert!(counted * 400.0 <= own + 1.0, "{counted} a cycle, it had {own} in all");
+    if own == 0.0 {
+        let explained = place.punctual(&["explain", "bundle", "--json"]);
+        let document: Value = serde_json::from_slice(&explained.stdout).expect("JSON");
+        let samples = document["samples"].as_array().expect("samples").iter();
+        let mut parts = samples.flat_map(|sample| sample["parts"].as_array().expect("parts"));
+        assert!(parts.all(|part| part["cause"] != "page-fault"), "{document:#}");
+    }
+}
+
+/// It waits for nothing: each time that its CPU was taken is a sample, and beside the lines of the
+/// table of all threads nothing is said of it twice.
+#[test]
+fn a_thread_that_polls_has_gaps() {
+    let source = include_bytes!("attach/poller.c");
+    let Some(place) = compiled_from(source, "program", &["-O2"]) else { return };
+    let output = attached(&place, &[], &["./program", "2"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let summary = place.summary();
+    let gap = series(&summary, "program/gap");
+    assert!(gap["count"].as_u64() > Some(0), "{gap:#}");
+    let account = &gap["account"]["known"]["whole"]["mean_ns"];
+    let sum: f64 = account.as_object().unwrap().values().filter_map(Value::as_f64).sum();
+    assert!((sum - gap["mean"].as_f64().unwrap()).abs() < 1.0, "{gap:#}");
+    let tables = measure(&summary, "threads")["notes"]["tables"].as_array().unwrap();
+    let row = &tables[0]["rows"][0];
+    let shares: f64 = (2..6).filter_map(|place| row[place].as_f64()).sum();
+    assert!(row[0] == "program" && (shares - 1.0).abs() < 1e-6, "{row:#}");
+    assert!(row[2].as_f64() > Some(0.0) && row[4].as_f64() < Some(0.5), "{row:#}");
 }
 
 #[test]

@@ -8,6 +8,11 @@ INLINE bool is_postponed(__attribute__((unused)) struct wire_account_thread *thr
 	return false;
 }
 
+INLINE void served(__attribute__((unused)) struct cpu *cpu, __attribute__((unused)) u64 begin,
+		   __attribute__((unused)) u64 now, __attribute__((unused)) u64 hard)
+{
+}
+
 /* This stands at sched_waking, and once more at sched_wakeup: where the timer interrupts the very
  * program that looks at somebody else's wake-up, the kernel does not run that program for it, but
  * the other. */

@@ -123,6 +123,9 @@ INLINE bool is_queued(struct wire_account_thread *thread);
 /* Whether the including file has postponed what it was to do for a thread. */
 INLINE bool is_postponed(struct wire_account_thread *thread);
 
+/* An interrupt or a softirq has ended: `hard` is that of the interrupts in it. */
+INLINE void served(struct cpu *cpu, u64 begin, u64 now, u64 hard);
+
 INLINE u64 later(u64 a, u64 b)
 {
 	return a > b ? a - b : 0;
@@ -213,6 +216,8 @@ PROGRAM(account_soft_exit)
 	if (!cpu || !cpu->soft[cpu->soft_now & 1].since)
 		return 0;
 	now = now_and_hard(cpu, &hard);
+	served(cpu, cpu->soft[cpu->soft_now & 1].since, now,
+	       later(hard, cpu->soft[cpu->soft_now & 1].hard));
 	set_soft(cpu, soft_until(cpu, now, hard), 0, 0);
 	no_timer_expires(cpu);
 	change(cpu, now, base(cpu));
@@ -417,6 +422,9 @@ INLINE int exit_hard(void)
 	if (cpu && cpu->depth && --cpu->depth == 0) {
 		u64 now = bpf_ktime_get_ns();
 
+		/* Within a softirq it is a part of that. */
+		if (!cpu->soft[cpu->soft_now & 1].since)
+			served(cpu, cpu->hard_since, now, later(now, cpu->hard_since));
 		cpu->hard_total += later(now, cpu->hard_since);
 		cpu->hard_since = 0;
 		cpu->hard_ended = now;

@@ -60,6 +60,11 @@ INLINE bool is_postponed(__attribute__((unused)) struct wire_account_thread *thr
 	return false;
 }
 
+INLINE void served(__attribute__((unused)) struct cpu *cpu, __attribute__((unused)) u64 begin,
+		   __attribute__((unused)) u64 now, __attribute__((unused)) u64 hard)
+{
+}
+
 /* Nobody says where the kernel keeps it. */
 INLINE bool is_queued(__attribute__((unused)) struct wire_account_thread *thread)
 {

@@ -25,6 +25,7 @@ struct hrtimer_cpu_base___clocks {
 };
 #pragma clang attribute pop
 
+/* As in struct wire_times. */
 enum { UNSEEN, RUNNING, READY, ASLEEP };
 /* What the call under way is for the cycle. */
 /* INTERRUPTED: a signal ended the wait, which was no release. */
@@ -146,6 +147,14 @@ struct attached {
 	u32 rival; /* 0: none */
 	u32 stopper; /* who stopped it or its process; 0: not known */
 	u8 stopper_comm[16];
+	/* Of a thread that polls and lost its CPU: since when, its sums then, who had the CPU. */
+	u64 taken;
+	u64 untaken[WIRE_CYCLE_PARTS];
+	u64 by_ns;
+	u32 by;
+	u32 spare;
+	u8 by_comm[16];
+	struct wire_times times; /* the last: user space reads it */
 };
 
 #define STANDS(member, at) \
@@ -911,6 +920,97 @@ NOINLINE int ran_until(struct attached *t, struct cpu *cpu, u64 now)
 	return 0;
 }
 
+/* It changes its state at `now`. */
+INLINE void spend(struct attached *t, u64 now)
+{
+	struct wire_times *times = &t->times;
+
+	times->state[t->state & 3] += later(now, times->since);
+	times->since = now;
+}
+
+INLINE void set_state(struct attached *t, u32 state, u64 now)
+{
+	spend(t, now);
+	t->state = state;
+	t->times.now = state;
+}
+
+/* --- Threads that poll --- */
+
+/* It waits for nothing: it never did, or not for long. */
+INLINE bool is_polling(struct attached *t, u64 now)
+{
+	return t->phase == NO_CYCLE ||
+	       (t->phase == OPEN && later(now, t->cycle.returned) > WIRE_POLLS_AFTER);
+}
+
+/* The CPU is taken from it, unless it gives it away. */
+NOINLINE int begin_gap(struct attached *t, u64 now)
+{
+	if (!t || !is_polling(t, now) || (t->call && t->call - 1 == sched_yield))
+		return 0;
+	t->taken = now;
+	t->by = 0;
+	t->by_ns = 0;
+#pragma unroll
+	for (u32 i = 0; i < WIRE_CYCLE_PARTS; i++)
+		t->untaken[i] = t->account.wait[i];
+	return 0;
+}
+
+/* Half of a buffer is for the cycles alone. */
+INLINE bool has_room(struct buffer *buffer)
+{
+	u64 used = *(volatile u64 *)&buffer->at.head - *(volatile u64 *)&buffer->at.tail;
+
+	if (likely(used <= mask / 2))
+		return true;
+	fetch_add(&buffer->at.refused, 1);
+	return false;
+}
+
+INLINE int emit_gap(struct wire_gap *gap, u32 tid, u64 now)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct buffer *buffer = buffer_here(cpu);
+
+	if (buffer && has_room(buffer))
+		emit_to(buffer, now, tid, WIRE_GAP, cpu, (const u64 *)gap, sizeof(*gap) / 8);
+	return 0;
+}
+
+/* It has the CPU again. */
+NOINLINE int end_gap(struct attached *t, u32 tid, u64 now)
+{
+	struct wire_gap gap = {};
+
+	if (!t || !t->taken)
+		return 0;
+	gap.begin = t->taken;
+	gap.by = t->by;
+	gap.by_ns = t->by_ns;
+	__builtin_memcpy(gap.by_comm, t->by_comm, sizeof(gap.by_comm));
+#pragma unroll
+	for (u32 i = 0; i < WIRE_CYCLE_PARTS; i++)
+		gap.parts[i] = later(t->account.wait[i], t->untaken[i]);
+	t->taken = 0;
+	return emit_gap(&gap, tid, now);
+}
+
+/* Another task had the CPU meanwhile. */
+INLINE void gap_by(struct attached *t, u64 took, u32 tid, const void *comm)
+{
+	if (likely(!t->taken) || (t->by != tid && took <= t->by_ns))
+		return;
+	if (t->by != tid) {
+		t->by = tid;
+		t->by_ns = 0;
+		bpf_probe_read_kernel(t->by_comm, sizeof(t->by_comm), comm);
+	}
+	t->by_ns += took;
+}
+
 /* --- The cycle --- */
 
 /* The cycle that is open ends: its last wait was entered at `again`. Its sums are in `before`. */
@@ -956,17 +1056,6 @@ NOINLINE int begin_moment(void *ctx, struct attached *t, struct task_struct *nex
 	bpf_probe_read_kernel(m->next_comm, sizeof(m->next_comm), &next->comm);
 	m->stack = user_stack(ctx);
 	return 0;
-}
-
-/* Half of a buffer is for the cycles alone. */
-INLINE bool has_room(struct buffer *buffer)
-{
-	u64 used = *(volatile u64 *)&buffer->at.head - *(volatile u64 *)&buffer->at.tail;
-
-	if (likely(used <= mask / 2))
-		return true;
-	fetch_add(&buffer->at.refused, 1);
-	return false;
 }
 
 NOINLINE int end_moment(struct attached *t, u32 tid, u64 now)
@@ -1302,7 +1391,7 @@ INLINE void wait_for_cpu(struct attached *t, struct cpu *cpu, u32 number, u32 ti
 {
 	struct wire_account_thread *a = &t->account;
 
-	t->state = READY;
+	set_state(t, READY, now);
 	become_ready(a, number, now);
 	t->stolen = cpu->stolen;
 	t->unsure = 0;
@@ -1365,8 +1454,10 @@ INLINE int wake_up(struct attached *t, struct cpu *here, u32 tid, u32 target, u6
 	} else if (t->state == ASLEEP) {
 		add(a, t->within, slept);
 		t->moment.slept = slept;
-		if (unlikely(t->within == WIRE_PART_STOPPED))
+		if (unlikely(t->within == WIRE_PART_STOPPED)) {
 			blame_stopper(t);
+			t->times.stopped += slept;
+		}
 		if (t->within != WIRE_PART_LOCK)
 			awaited(t, slept);
 		t->cycle.blocks++;
@@ -1441,6 +1532,7 @@ INLINE void blame(struct attached *t, u64 before, u64 betters, u32 tid, const vo
 
 	if (!took || !tid)
 		return;
+	gap_by(t, took, tid, comm);
 	betters = later(betters_had(t->account.wait), betters);
 	if (c->culprit == tid) {
 		c->culprit_ns += took;
@@ -1496,10 +1588,10 @@ INLINE bool postpone_wake_up(struct attached *t, struct cpu *here, struct task_s
 		bpf_get_current_comm(p->waker_comm, sizeof(p->waker_comm));
 	here->woken = tid;
 	t->stage = WAKE_UP_POSTPONED;
-	t->state = READY;
+	set_state(t, READY, now);
 	if (likely(takes_place(there, tid)))
 		return true;
-	t->state = ASLEEP;
+	set_state(t, ASLEEP, now);
 	t->stage = NOTHING_POSTPONED;
 	return false;
 }
@@ -1696,11 +1788,12 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 	if (!state && ends_period(task)) {
 		state = TASK_INTERRUPTIBLE;
 	} else if (!state) {
+		begin_gap(t, now);
 		begin_moment(ctx, t, next, WIRE_MOMENT_PREEMPTED, now);
 		wait_for_cpu(t, cpu, here, tid, now);
 		return;
 	}
-	t->state = ASLEEP;
+	set_state(t, ASLEEP, now);
 	t->slept = now;
 	t->account.from = now;
 	in_call = read_call(task, bpf_task_pt_regs(task), call);
@@ -1712,8 +1805,10 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 	frozen = t->phase == INTERRUPTED && !t->call;
 	cut = cut && !frozen;
 	t->within = part_of_sleep(call, in_call, state);
-	if (state & TASK_STOPPED_OR_TRACED || frozen)
+	if (state & TASK_STOPPED_OR_TRACED || frozen) {
 		t->within = WIRE_PART_STOPPED;
+		begin_gap(t, now);
+	}
 	/* The freezer woke it from the call that it interrupted. */
 	if (frozen && t->waker.by == WIRE_CYCLE_BY_TASK) {
 		t->stopper = t->waker.tid;
@@ -1780,7 +1875,7 @@ INLINE void arrives_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 	cpu->watched = tid;
 	if (likely(postpone_arrival(t, cpu, here, prev, now))) {
 		leave(cpu, tid);
-		t->state = RUNNING;
+		set_state(t, RUNNING, now);
 		return;
 	}
 	work_out(t, tid);
@@ -1801,7 +1896,9 @@ INLINE void arrives_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 	} else if (t->state == ASLEEP) {
 		add(a, WIRE_PART_UNKNOWN, later(now, a->from));
 	}
-	t->state = RUNNING;
+	if (unlikely(t->taken))
+		end_gap(t, tid, now);
+	set_state(t, RUNNING, now);
 	t->early = 0;
 	a->active = 0;
 	a->cpu = here;
@@ -1873,7 +1970,8 @@ NOINLINE int begins_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 		t->moment.slept = later(now, t->account.from);
 	}
 	end_moment(t, tid, now);
-	t->state = RUNNING;
+	end_gap(t, tid, now);
+	set_state(t, RUNNING, now);
 	t->early = 0;
 	t->account.active = 0;
 	t->account.cpu = here;
@@ -1881,6 +1979,31 @@ NOINLINE int begins_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 	set_from(t, cpu, now);
 	cpu->watched = tid;
 	return 0;
+}
+
+/* It took the time of the thread that runs there. The first is also how it shows that a thread
+ * runs which was never switched. */
+NOINLINE int served_over(struct cpu *cpu, u64 begin, u64 now, u64 hard)
+{
+	u32 tid = own_id(), here = bpf_get_smp_processor_id();
+	struct attached *t = tid ? attached_here(tid) : 0;
+	struct wire_gap gap = {};
+
+	if (likely(!t) || !cpu)
+		return 0;
+	if (t->state != RUNNING)
+		begins_here(t, cpu, here, tid, now);
+	if (!is_polling(t, now))
+		return 0;
+	gap.begin = begin;
+	gap.parts[WIRE_PART_HARDIRQ] = hard;
+	gap.parts[WIRE_PART_SOFTIRQ] = later(later(now, begin), hard);
+	return emit_gap(&gap, tid, now);
+}
+
+INLINE void served(struct cpu *cpu, u64 begin, u64 now, u64 hard)
+{
+	served_over(cpu, begin, now, hard);
 }
 
 PROGRAM(attach_sys_enter)
@@ -2267,7 +2390,7 @@ PROGRAM(attach_exec)
 }
 
 /* Its id may be another thread's from now on. */
-NOINLINE int ends(struct task_struct *task, u32 tid)
+NOINLINE int ends(struct task_struct *task, struct attached *t, u32 tid)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct buffer *buffer = buffer_here(cpu);
@@ -2277,6 +2400,11 @@ NOINLINE int ends(struct task_struct *task, u32 tid)
 		return 0;
 	m.begin = bpf_ktime_get_ns();
 	bpf_probe_read_kernel(&m.next, sizeof(m.next), &task->exit_code);
+	if (t) {
+		spend(t, m.begin);
+		emit_to(buffer, m.begin, tid, WIRE_TIMES, cpu, (const u64 *)&t->times,
+			sizeof(t->times) / 8);
+	}
 	bpf_probe_read_kernel(m.next_comm, sizeof(m.next_comm), &task->comm);
 	return emit_to(buffer, m.begin, tid, WIRE_MOMENT, cpu, (const u64 *)&m, sizeof(m) / 8);
 }
@@ -2286,9 +2414,11 @@ PROGRAM(attach_exit)
 	struct task_struct *task = (void *)ctx[0];
 	u32 tid = id_of(task);
 
-	if (likely(!attached_of(tid)))
+	struct attached *t = attached_of(tid);
+
+	if (likely(!t))
 		return 0;
-	ends(task, tid);
+	ends(task, t, tid);
 	bpf_map_delete_elem(&threads, &tid);
 	bpf_map_delete_elem(&selections, &tid);
 	return 0;

@@ -507,6 +507,29 @@ struct wire_moment {
 	u8 next_comm[16];
 };
 
+/* The CPU was taken from a thread that polls; or, if it kept it, an interrupt or softirq ran. The
+ * header has the end, and the thread. */
+#define WIRE_GAP 84
+#define WIRE_POLLS_AFTER 100000000 /* ns after the return of its last wait a thread polls */
+struct wire_gap {
+	u64 begin;
+	u64 parts[23]; /* WIRE_CYCLE_PARTS: these add up to it */
+	u64 by_ns; /* how long the task that had the CPU for the longest had it */
+	u32 by; /* that task; 0: none */
+	u32 spare;
+	u8 by_comm[16];
+};
+
+/* How long a thread was in each state, of those that its own changes show. The header of a record
+ * has its end; of a thread that lives it is the last of its value. */
+#define WIRE_TIMES 85
+struct wire_times {
+	u64 state[4]; /* by state: not known, on a CPU, ready, asleep */
+	u64 stopped; /* of that asleep */
+	u64 since; /* when it came into the state that it is in; 0: no change was seen */
+	u64 now; /* that state */
+};
+
 /* The waiting call of a thread's cycles. */
 struct wire_selection {
 	u64 argument;

@@ -28,17 +28,17 @@ use crate::attached::Attached;
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
 use crate::start_error::StartError;
 use crate::translate::NR_FUTEX;
-use crate::wire::layout::{self as wire, Selection};
+use crate::wire::layout::{self as wire, Selection, Times};
 use aya_obj::btf::Btf;
 use punctual_core::cycle::{
-    CallClass, Cycle, FILE_CALLS, MARKED, Moment, OpenCycle, POLLS, WAITING_CALLS, WaitingCall,
-    WokenBy,
+    CallClass, Cycle, FILE_CALLS, Gap, MARKED, Moment, OpenCycle, POLLS, ThreadTimes,
+    WAITING_CALLS, WaitingCall, WokenBy,
 };
 use punctual_core::{CpuSet, Finding, Severity};
 use punctual_sys::clock;
 use record::Moments;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/attach.bpf.o.z"));
 const BACKEND: &str = "BPF (BTF tracepoints)";
@@ -102,6 +102,8 @@ pub struct Attacher {
     scratch: Vec<u8>,
     moments: Moments,
     watchings: AtomicU64,
+    /// The thread of this process that measured the cost; 0: none.
+    own: AtomicU32,
     /// What is not told apart here, and why.
     pub findings: Vec<Finding>,
 }
@@ -166,6 +168,7 @@ impl Attacher {
             scratch,
             moments,
             watchings: AtomicU64::new(0),
+            own: AtomicU32::new(0),
             findings,
         };
         attacher.attach(&kernel)?;
@@ -332,6 +335,41 @@ impl Attacher {
 
     pub fn attached(&self) -> Attached {
         Attached::of(NAME, &self.attached)
+    }
+
+    /// Gaps of threads that poll, of what was handed over since the last call.
+    pub fn take_gaps(&mut self) -> Vec<Gap> {
+        let own = self.own.load(Ordering::Relaxed);
+        let mut gaps = std::mem::take(&mut self.moments.gaps);
+        gaps.retain(|gap| gap.tid != own);
+        gaps.sort_by_key(|gap| gap.end);
+        gaps
+    }
+
+    /// How long threads were in each state: those that have ended since the last call, and with
+    /// `living` those that are there now.
+    pub fn take_times(&mut self, living: bool) -> Vec<(u32, ThreadTimes)> {
+        let own = self.own.load(Ordering::Relaxed);
+        let mut all = std::mem::take(&mut self.moments.times);
+        all.retain(|(tid, _)| *tid != own);
+        let Ok(map) = self.object.map("threads").map_err(drop) else { return all };
+        let (size, now) = (self.object.value_size("threads"), clock::monotonic().ns());
+        let (mut key, mut next) = (None::<[u8; 4]>, [0; 4]);
+        let mut left = if living { THREADS } else { 0 };
+        while left > 0 && sys::next_key(map, key.as_ref().map(|key| &key[..]), &mut next).is_ok() {
+            (key, left) = (Some(next), left - 1);
+            let mut value = vec![0; size];
+            let read = sys::look_up(map, &next, &mut value);
+            // The last of the value.
+            if let (Ok(()), Some(times)) = (read, value.last_chunk::<{ Times::SIZE }>()) {
+                let now = u64::try_from(now).unwrap_or_default();
+                all.push((
+                    u32::from_ne_bytes(next),
+                    record::thread_times(&Times::read(times), now),
+                ));
+            }
+        }
+        all
     }
 
     /// Where threads were within cycles, of what was handed over since the last call.

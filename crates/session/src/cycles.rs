@@ -12,6 +12,7 @@ mod monitors;
 mod names;
 mod namespace;
 mod options;
+mod polling;
 mod practice;
 mod recent;
 pub mod rows;
@@ -32,6 +33,7 @@ use crate::flight::{Flight, Watched, Whose};
 use crate::request;
 use monitors::Monitors;
 use namespace::NamespaceIds;
+use polling::Polling;
 use punctual_analyze::SeriesView;
 use punctual_analyze::cycles::lint::HostFacts;
 use punctual_analyze::cycles::{CallNames, LEAST};
@@ -48,7 +50,7 @@ use punctual_record::attach::AttachCost;
 use punctual_record::symbols::FunctionNames;
 use recent::Recent;
 use rows::{ThreadRow, TopCulprit};
-use series::SeriesPlace;
+use series::{CycleSeries, SeriesPlace};
 use source::CycleRecorder;
 use std::collections::BTreeMap;
 use thread::Thread;
@@ -84,6 +86,7 @@ pub struct Cycles {
     unwritten: Vec<String>,
     stacks_lost: u64,
     recent: Recent,
+    polling: Polling,
     namespace_ids: NamespaceIds,
     /// Statuses of threads that ended, as of wait(2), where they are known.
     statuses: BTreeMap<u32, u32>,
@@ -131,6 +134,7 @@ impl Cycles {
             unwritten: Vec::new(),
             stacks_lost: 0,
             recent: Recent::default(),
+            polling: Polling::default(),
             namespace_ids: NamespaceIds::default(),
             statuses: BTreeMap::new(),
         })
@@ -160,6 +164,7 @@ impl Cycles {
             unwritten: Vec::new(),
             stacks_lost: 0,
             recent: Recent::default(),
+            polling: Polling::default(),
             namespace_ids: NamespaceIds::default(),
             statuses: BTreeMap::new(),
         }
@@ -211,10 +216,14 @@ impl Cycles {
         }
         drained.begun |= self.end_until(until, None, place);
         self.break_until(until);
+        if ended {
+            self.look_at_times();
+        }
         let tids: Vec<u32> = self.threads.keys().copied().collect();
         for tid in tids {
             drained.begun |= self.decide(tid, ended, place);
         }
+        drained.begun |= self.begin_polling(ended.then_some(None), place);
         for (tid, thread) in &mut self.threads {
             thread.look(&self.attacher, ended);
             drained.above = drained.above.or_else(|| thread.above());
@@ -232,6 +241,8 @@ impl Cycles {
         let later = &mut self.later;
         self.attacher.drain(&mut |cycle| later.push(cycle));
         self.breaks.extend(self.attacher.take_breaks());
+        let gaps = self.attacher.take_gaps();
+        self.polling.push(gaps, |tid| self.attacher.facts(tid));
         // Whatever lies within a cycle was recorded before it.
         for moment in self.attacher.take_moments() {
             if matches!(moment.what, MomentKind::Exec | MomentKind::Exit { .. }) {
@@ -269,11 +280,19 @@ impl Cycles {
         (tid, at, what): (u32, MonotonicNs, MomentKind),
         place: &mut SeriesPlace<'_>,
     ) -> bool {
-        let Some(thread) = self.threads.get_mut(&tid) else { return false };
         let (mut begun, mut status) = (false, None);
+        if let MomentKind::Exit { name, .. } = what {
+            let name = Some(name.to_string()).filter(|name| !name.is_empty());
+            self.polling.spent(self.attacher.take_times(false), |of| {
+                names::comm(of).or_else(|| name.clone().filter(|_| of == tid))
+            });
+            begun |= self.begin_polling(Some(Some(tid)), place);
+            self.polling.end(tid);
+        }
+        let Some(thread) = self.threads.get_mut(&tid) else { return begun };
         if let MomentKind::Exit { name, status: of_exit } = what {
             thread.ended_as(name);
-            begun = self.decide(tid, true, place);
+            begun |= self.decide(tid, true, place);
             self.attacher.forget(tid);
             status = of_exit;
         }
@@ -338,7 +357,7 @@ impl Cycles {
         let known = (&self.calls, self.attacher.facts(tid));
         match thread.begin(&label, inferred, place, &self.options, known) {
             Ok(waits) => {
-                *place.next += SeriesKind::ALL.len();
+                *place.next += SeriesKind::CYCLIC.len();
                 waits.into_iter().for_each(|record| thread.push(record, &mut self.recent));
                 if self.later.len() < FETCHED {
                     self.fetch();
@@ -352,9 +371,63 @@ impl Cycles {
         true
     }
 
+    /// Begins the series of threads that poll. `over`: one thread is at its end, or all.
+    fn begin_polling(&mut self, over: Option<Option<u32>>, place: &mut SeriesPlace<'_>) -> bool {
+        let mut begun = false;
+        for (tid, name) in self.polling.ripe(self.attacher.now(), over) {
+            let wanted = self.options.thread.as_deref().map(target::kept);
+            let is_wanted = match &wanted {
+                Some(wanted) => *wanted == name,
+                None => self.attacher.shows_poller(tid),
+            };
+            let has_cycles = self.threads.get(&tid).is_some_and(|one| one.label().is_some());
+            if !is_wanted || has_cycles {
+                continue;
+            }
+            let mut taken = self.labels();
+            taken.extend_from_slice(place.taken);
+            let label = thread::label(&name, &taken);
+            begun = true;
+            if let Err(why) = self.polling.begin(tid, label, place, &self.options) {
+                self.findings.push(findings::incomplete(&self.options.phase, &why));
+                self.unwritten.push(why.to_string());
+            }
+        }
+        begun
+    }
+
+    /// How long each thread was in which state.
+    fn look_at_times(&mut self) {
+        let times = self.attacher.take_times(true);
+        let source = &self.attacher;
+        self.polling.spent(times, |tid| source.comm(tid));
+        self.polling.look(|tid| source.facts(tid));
+    }
+
     /// What the series of its threads begin with.
     pub fn labels(&self) -> Vec<String> {
-        self.all().filter_map(|thread| thread.label().map(str::to_owned)).collect()
+        let cyclic = self.all().filter_map(Thread::label);
+        cyclic.chain(self.polling.labels()).map(str::to_owned).collect()
+    }
+
+    /// The series of all threads.
+    pub fn all_series(&self) -> impl Iterator<Item = &CycleSeries> {
+        self.all().flat_map(Thread::all_series).chain(self.polling.all_series())
+    }
+
+    /// What each thread with a series is, for people.
+    pub fn described(&self) -> Vec<String> {
+        self.all().filter_map(Thread::describe).chain(self.polling.described()).collect()
+    }
+
+    /// How many cycles of each thread missed the deadline, in lines.
+    pub fn missed(&self) -> impl Iterator<Item = String> {
+        let of = |thread: &Thread| {
+            let (missed, deadline) = thread.missed().zip(self.options.deadline)?;
+            let (label, all) = (thread.label()?, thread.cycles());
+            Some(format!("    {missed} of {all} cycles of {label} took longer than {deadline}"))
+        };
+        self.all().filter_map(of)
     }
 
     /// Passes the worst response times to the flight recorder, which looks at those of each thread
@@ -377,12 +450,15 @@ impl Cycles {
 
     pub fn checkpoint(&mut self) {
         self.threads.values_mut().for_each(|thread| thread.checkpoint(&self.calls));
+        self.look_at_times();
+        self.polling.checkpoint();
     }
 
     /// Saves everything for good; the findings.
     pub fn finish(&mut self) -> Vec<Finding> {
         let (lost, unseen) = (self.lost(), self.unseen());
         self.threads.values_mut().for_each(|thread| thread.finish(lost));
+        self.polling.finish();
         let mut names = FunctionNames::default();
         for thread in self.ended.iter_mut().chain(self.threads.values_mut()) {
             let tid = thread.tid();
@@ -421,10 +497,9 @@ impl Cycles {
 
     /// Requirements that no series has, as stated: nothing decides them.
     pub fn without_series(&self) -> Vec<String> {
-        let labels = self.labels();
-        let is_open = |of: &&SeriesRequirement| match &of.thread {
-            Some(thread) => !labels.contains(thread),
-            None => labels.is_empty(),
+        let is_open = |of: &&SeriesRequirement| {
+            let label = |series: &CycleSeries| series.kept.meta.measure.clone();
+            !self.all_series().any(|series| of.is_about(&label(series), series.kind()))
         };
         self.options.requirements.iter().filter(is_open).map(ToString::to_string).collect()
     }
@@ -445,17 +520,18 @@ impl Cycles {
 
     /// Why there are no cycles, and what was seen. `ran`: for how long, of a command.
     pub fn nothing_found(&self, ran: Option<Nanos>) -> Option<String> {
-        if self.all().any(|thread| thread.label().is_some()) {
+        if self.all_series().next().is_some() {
             return None;
         }
         let why_not = self.all().filter_map(|thread| thread.why_not(&self.calls));
         let seen: Vec<String> = why_not.take(8).collect();
-        let seen = match seen.is_empty() {
-            true => "no thread waited in a system call that can begin a cycle: it ran or slept \
-                     all the time"
-                .to_owned(),
+        let mut seen = match seen.is_empty() {
+            true => "no thread waited in a system call that can begin a cycle".to_owned(),
             false => seen.join("\n       "),
         };
+        for times in self.polling.spent_in_words().iter().take(8) {
+            seen = format!("{seen}\n       {times}");
+        }
         let few = ran.map_or(String::new(), |span| {
             format!(
                 " ({LEAST} cycles are needed to recognise them; it ran for {})",
@@ -486,17 +562,18 @@ impl Cycles {
     }
 
     pub fn views(&self) -> impl Iterator<Item = SeriesView<'_>> {
-        self.all().flat_map(Thread::views)
+        self.all_series().map(CycleSeries::view)
     }
 
     /// Each thread with cycles as a measure of the bundle.
     pub fn measures(&self) -> impl Iterator<Item = MeasureMeta> {
-        self.all().filter(|thread| thread.label().is_some()).map(Thread::measure)
+        let cyclic = self.all().filter(|thread| thread.label().is_some()).map(Thread::measure);
+        cyclic.chain(self.polling.measures())
     }
 
     /// The lines of a live view.
     pub fn rows(&self) -> Vec<ThreadRow> {
-        self.all().filter_map(Thread::row).collect()
+        self.all().filter_map(Thread::row).chain(self.polling.rows()).collect()
     }
 
     /// What delayed the cycles of the last minute the most.

@@ -1,7 +1,7 @@
 //! The threads of punctual, this one and others that measure, as long as something is measured:
 //! what they delay says nothing about the system.
 
-use punctual_core::cycle::Cycle;
+use punctual_core::cycle::{Cycle, Gap};
 use punctual_core::entry::Entry;
 use punctual_core::{MonotonicNs, Nanos, Tid};
 use punctual_sys::{clock, observers};
@@ -38,6 +38,12 @@ impl Observers {
         let by = entry.originator.map_or(0, |by| by.tid);
         let observer = self.threads.contains(&entry.task) || self.threads.contains(&by);
         Entry { observer, ..entry }
+    }
+
+    /// A gap that says the same.
+    pub fn gap(&self, gap: Gap) -> Gap {
+        let observes = gap.culprit.is_some_and(|culprit| self.threads.contains(&culprit.tid));
+        if observes { gap.of_observer() } else { gap }
     }
 
     /// A cycle that says what of its delays was punctual.

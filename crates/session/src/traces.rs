@@ -172,13 +172,7 @@ fn add_cycles(
     if let Some(trouble) = trouble {
         return Err(trouble);
     }
-    let deadline = cycles.options().deadline;
-    let described = cycles.threads().filter_map(|thread| {
-        let missed = thread.missed().zip(deadline).map(|(missed, deadline)| {
-            format!("\n    {missed} of {} cycles took longer than {deadline}", thread.cycles())
-        });
-        Some(thread.describe()? + &missed.unwrap_or_default())
-    });
+    let described = cycles.described().into_iter().chain(cycles.missed());
     let described = described.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>());
     Ok(Converted { exit, none, described: described.collect() })
 }

@@ -19,7 +19,8 @@ pub use shown::{Shown, missing};
 use crate::gaps::{Gaps, Scope};
 use cpu::{Cpu, Expiry};
 use punctual_core::cycle::{
-    CallClass, Cycle, DescriptorSet, Moment, MomentKind, OpenCycle, TaskName, WaitingCall, WokenBy,
+    CallClass, Cycle, DescriptorSet, Gap, Moment, MomentKind, OpenCycle, TaskName, ThreadTimes,
+    WaitingCall, WokenBy,
 };
 use punctual_core::event::{Futex, TaskState, signal};
 use punctual_core::{Event, EventKind, MainPart, MonotonicNs};
@@ -43,6 +44,10 @@ pub enum Found {
     Cycle(Cycle),
     /// Where a thread was in its cycle, before that ends.
     Moment(Moment),
+    /// A thread that polls lost its CPU for a while.
+    Gap(Gap),
+    /// How long a thread that has ended was in each state.
+    Times(u32, ThreadTimes),
     /// Events are missing: cycles may be, too.
     Lost,
 }
@@ -132,10 +137,14 @@ impl Stream {
                 self.cpu(event.cpu).enter_hard(at);
             }
             EventKind::IrqExit { .. } | EventKind::VectorExit { .. } => {
-                self.cpu(event.cpu).exit_hard(at);
+                let served = self.cpu(event.cpu).exit_hard(at);
+                self.is_served(event, served, take);
             }
             EventKind::SoftirqEntry { .. } => self.cpu(event.cpu).enter_soft(at),
-            EventKind::SoftirqExit { .. } => self.cpu(event.cpu).exit_soft(at),
+            EventKind::SoftirqExit { .. } => {
+                let served = self.cpu(event.cpu).exit_soft(at);
+                self.is_served(event, served, take);
+            }
             EventKind::BlockComplete { .. } => self.cpu(event.cpu).completed = true,
             EventKind::HrtimerStart { timer, expires, .. } => self.starts(event, timer, expires),
             EventKind::HrtimerExpireEntry { timer, now, expires, .. } => {
@@ -179,7 +188,9 @@ impl Stream {
             }
             EventKind::Exit => {
                 // Its id may be another thread's from now on.
-                let known = self.threads.contains_key(&tid);
+                let known = self.threads.get(&tid).map(|thread| thread.times(at));
+                known.iter().for_each(|times| take(Found::Times(tid, *times)));
+                let known = known.is_some();
                 self.forget(tid);
                 let what = MomentKind::Exit { name: TaskName::default(), status: None };
                 let moment = Moment { tid, begin: at, end: at, what, call: None, stack: None };
@@ -203,6 +214,26 @@ impl Stream {
 
     fn cpu(&mut self, number: u16) -> &mut Cpu {
         self.cpus.entry(number).or_default()
+    }
+
+    /// An interrupt or a softirq is over: the thread that it interrupted may be one that polls.
+    fn is_served(
+        &mut self,
+        event: &Event,
+        served: Option<(MonotonicNs, cpu::Served)>,
+        take: &mut dyn FnMut(Found),
+    ) {
+        let thread = self.threads.get(&event.tid.0);
+        let gap = |thread: &Thread| thread.is_served_over(event.cpu, served?, event.at);
+        if let Some(gap) = thread.and_then(gap) {
+            take(Found::Gap(gap));
+        }
+    }
+
+    /// How long the threads that live were in each state.
+    pub fn times(&self) -> Vec<(u32, ThreadTimes)> {
+        let all = self.threads.iter().filter(|(tid, _)| **tid != 0);
+        all.map(|(tid, thread)| (*tid, thread.times(self.now))).collect()
     }
 
     fn with(&mut self, tid: u32, change: impl FnOnce(&mut Thread)) {
@@ -417,8 +448,15 @@ impl Stream {
         thread.runs(event.cpu, cpu, at);
         thread.prio = Some(prio);
         match state {
-            TaskState::Throttled => return thread.is_preempted(at, Readiness::Held, by),
+            TaskState::Throttled => {
+                thread.is_taken(at);
+                return thread.is_preempted(at, Readiness::Held, by);
+            }
             TaskState::Preempted | TaskState::Yielded => {
+                // In a call it may give it away.
+                if state == TaskState::Preempted || thread.call.is_none() {
+                    thread.is_taken(at);
+                }
                 let readiness = if limited { Readiness::For(part, by) } else { Readiness::ByCpu };
                 return thread.is_preempted(at, readiness, by);
             }
@@ -484,6 +522,9 @@ impl Stream {
         thread.runs(number, cpu, at);
         if let Some(moment) = thread.end_moment(at) {
             take(Found::Moment(moment));
+        }
+        if let Some(gap) = thread.end_gap(at) {
+            take(Found::Gap(gap));
         }
         if calls {
             return;

@@ -11,12 +11,21 @@ pub enum SeriesKind {
     Execution,
     /// From the release before to this one.
     Period,
+    /// Of a thread that polls: the time that it had no CPU.
+    Gap,
 }
 
 impl SeriesKind {
-    /// All of them, in the order in which they are listed.
-    pub const ALL: [SeriesKind; 4] =
+    /// Those of a thread with cycles, in the order in which they are listed.
+    pub const CYCLIC: [SeriesKind; 4] =
         [SeriesKind::Wakeup, SeriesKind::Response, SeriesKind::Execution, SeriesKind::Period];
+    pub const ALL: [SeriesKind; 5] = [
+        SeriesKind::Wakeup,
+        SeriesKind::Response,
+        SeriesKind::Execution,
+        SeriesKind::Period,
+        SeriesKind::Gap,
+    ];
 
     /// The last part of its series' name.
     pub fn word(self) -> &'static str {
@@ -25,6 +34,7 @@ impl SeriesKind {
             SeriesKind::Response => "response",
             SeriesKind::Execution => "execution",
             SeriesKind::Period => "period",
+            SeriesKind::Gap => "gap",
         }
     }
 

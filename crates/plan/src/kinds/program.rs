@@ -35,7 +35,7 @@ parameters! {
 
 impl Kind for ProgramPlan {
     fn parts(&self) -> Vec<String> {
-        SeriesKind::ALL.map(|kind| kind.word().to_owned()).to_vec()
+        SeriesKind::CYCLIC.map(|kind| kind.word().to_owned()).to_vec()
     }
     fn cpus(&self) -> DefaultCpus {
         DefaultCpus::All

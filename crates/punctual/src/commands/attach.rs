@@ -16,7 +16,6 @@ use punctual_report::{format, terminal};
 use punctual_session::attach::{CyclesAsked, EntriesAsked, entries_plan, plan, refuse_for_cpus};
 use punctual_session::continuing::Continuation;
 use punctual_session::cycles::target::Target;
-use punctual_session::cycles::thread::Thread;
 use punctual_session::end::Further;
 use punctual_session::messages::shown;
 use punctual_session::metrics::MetricsFile;
@@ -273,7 +272,7 @@ impl Output {
             let costs = entries.filter_map(|of| of.cost());
             return self.print(&costs.map(|cost| format!("\n{cost}\n")).collect::<String>());
         };
-        let described: Vec<String> = cycles.threads().filter_map(Thread::describe).collect();
+        let described = cycles.described();
         let lines = described.iter().flat_map(|text| text.lines()).map(format::plain);
         let lines = lines.chain(cycles.cost());
         let lines = lines.map(|line| format!("  {line}\n"));

@@ -5,6 +5,7 @@ use super::Attacher;
 use crate::bpf::{Attach, sys};
 use punctual_core::{Fact, Nanos};
 use punctual_sys::attributes;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Cycles of the thread that is measured, and its further system calls.
@@ -46,6 +47,7 @@ impl Attacher {
                 Some([first, second, this.run_time()?])
             });
             let tid = tid.recv().ok()?;
+            self.own.store(tid, Ordering::Relaxed);
             self.watch_thread(tid).ok()?;
             go.send(()).ok()?;
             thread.ok()?.join().ok()?

@@ -2,26 +2,31 @@
 
 use super::stacks::UserStacks;
 use crate::account::part;
-use crate::wire::layout::{self as wire, Cycle as Wire, Header, Moment as WireMoment};
+use crate::wire::layout::{
+    self as wire, Cycle as Wire, Gap as WireGap, Header, Moment as WireMoment, Times as WireTimes,
+};
 use punctual_core::cycle::{
-    Awaited, CallSet, Culprit, Cycle, DescriptorSet, LockEvidence, LockHolder, Moment, MomentKind,
-    OUTSIDE, TaskName, WaitingCall, WokenBy,
+    Awaited, CallSet, Culprit, Cycle, DescriptorSet, Gap, LockEvidence, LockHolder, Moment,
+    MomentKind, OUTSIDE, TaskName, ThreadTimes, WaitingCall, WokenBy,
 };
 use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
 
 const _: () = assert!(wire::OUTSIDE == OUTSIDE as u64);
 
-/// Instants that are kept until they are taken.
+/// Instants and gaps that are kept until they are taken.
 const MOMENTS: usize = 1 << 16;
 
-/// What is kept of instants within cycles.
+/// What is kept beside cycles: instants within them, gaps of threads that poll, and the times of
+/// threads that have ended.
 #[derive(Default)]
 pub(super) struct Moments {
     pub(super) kept: Vec<Moment>,
     pub(super) stacks: UserStacks,
+    pub(super) gaps: Vec<Gap>,
+    pub(super) times: Vec<(u32, ThreadTimes)>,
 }
 
-/// The cycles in what a buffer held, and the instants within cycles. What is something else, or cut
+/// The cycles in what a buffer held, and what is kept beside them. What is something else, or cut
 /// off, is passed over.
 pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Cycle), moments: &mut Moments) {
     while let Some((head, rest)) = bytes.split_first_chunk::<{ Header::SIZE }>() {
@@ -34,6 +39,18 @@ pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Cycle), moments: &mut 
             && let Some(cycle) = whole::<{ Wire::SIZE }>(payload)
         {
             take(decode(&header, &Wire::read(cycle)));
+        }
+        if u64::from(header.kind) == wire::GAP
+            && let Some(gap) = whole::<{ WireGap::SIZE }>(payload)
+            && moments.gaps.len() < MOMENTS
+        {
+            moments.gaps.push(decode_gap(&header, &WireGap::read(gap)));
+        }
+        if u64::from(header.kind) == wire::TIMES
+            && let Some(times) = whole::<{ WireTimes::SIZE }>(payload)
+            && moments.times.len() < MOMENTS
+        {
+            moments.times.push((header.tid, thread_times(&WireTimes::read(times), header.ns)));
         }
         if u64::from(header.kind) == wire::MOMENT
             && let Some(moment) = whole::<{ WireMoment::SIZE }>(payload)
@@ -72,6 +89,37 @@ fn decode_moment(header: &Header, wire: &WireMoment) -> Option<Moment> {
     };
     let (call, stack) = (wire.call.checked_sub(1), u32::try_from(wire.stack).ok());
     Some(Moment { tid: header.tid, begin, end, what, call, stack })
+}
+
+fn decode_gap(header: &Header, wire: &WireGap) -> Gap {
+    let nanos = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
+    let begin = MonotonicNs(nanos(wire.begin));
+    let end = MonotonicNs(nanos(header.ns)).max(begin);
+    let culprit = Culprit {
+        tid: wire.by,
+        name: TaskName(wire.by_comm),
+        time: Nanos(nanos(wire.by_ns)),
+        behind: Nanos::ZERO,
+    };
+    Gap {
+        tid: header.tid,
+        cpu: header.cpu,
+        begin,
+        end,
+        split: split(&wire.parts, end - begin),
+        culprit: (wire.by_ns > 0).then_some(culprit),
+    }
+}
+
+/// Until `now`: the state that a thread is in goes on.
+pub(super) fn thread_times(wire: &WireTimes, now: u64) -> ThreadTimes {
+    let mut state = wire.state.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
+    if let Some(of) = state.get_mut(wire.now as usize).filter(|_| wire.since > 0) {
+        *of = of.saturating_add(i64::try_from(now.saturating_sub(wire.since)).unwrap_or(0));
+    }
+    let [_, ran, ready, asleep] = state.map(Nanos);
+    let stopped = Nanos(i64::try_from(wire.stopped).unwrap_or(i64::MAX)).min(asleep);
+    ThreadTimes { ran, ready, waited: asleep - stopped, stopped }
 }
 
 fn decode(header: &Header, wire: &Wire) -> Cycle {

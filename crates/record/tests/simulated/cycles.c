@@ -194,6 +194,7 @@ static void of_a_thread_that_ends_nothing_is_left(void)
 	attach_exit(ctx);
 	CHECK(!value(tid) && !find(&selections, &tid));
 	CHECK(next_record(0, &m, sizeof(m)) == WIRE_MOMENT && m.kind == WIRE_MOMENT_EXEC);
+	CHECK(next_record(0, &m, sizeof(m)) == WIRE_TIMES);
 	CHECK(next_record(0, &m, sizeof(m)) == WIRE_MOMENT && m.kind == WIRE_MOMENT_EXIT);
 	CHECK(m.next == 139);
 	on[0] = idle;
@@ -214,6 +215,73 @@ static void the_holder_of_a_lock_is_its_owner(void)
 	CHECK(!t->holder);
 }
 
+/* It never waits: what took its CPU, and for how long, and how its time is divided. It ran before
+ * it was watched, which the first interrupt shows. */
+static void a_thread_that_polls_has_gaps(void)
+{
+	u32 tid = thread->task.pid;
+	struct task *third = make_task(11, "third", 120);
+	struct wire_gap gap;
+	struct wire_times times;
+	u64 ctx[] = { (u64)&thread->task }, begin = 50000000;
+
+	thread->task.prio = 120;
+	now_ns = begin, on[0] = thread, of_cpu(0)->running = 0, of_cpu(0)->watched = 0;
+	watch(thread);
+	account_irq_entry(ctx);
+	now_ns += 2000;
+	account_irq_exit(ctx);
+	account_soft_entry(ctx);
+	now_ns += 500;
+	account_irq_entry(ctx);
+	now_ns += 100;
+	account_irq_exit(ctx);
+	now_ns += 400;
+	account_soft_exit(ctx);
+	CHECK(next_record(0, &gap, sizeof(gap)) == WIRE_GAP);
+	CHECK(gap.begin == begin && gap.parts[WIRE_PART_HARDIRQ] == 2000 && sum(gap.parts) == 2000);
+	CHECK(next_record(0, &gap, sizeof(gap)) == WIRE_GAP);
+	CHECK(gap.parts[WIRE_PART_SOFTIRQ] == 900 && gap.parts[WIRE_PART_HARDIRQ] == 100);
+	now_ns += 10000;
+	switch_to(other, 0);
+	now_ns += 3000;
+	switch_to(third, 0);
+	now_ns += 7000;
+	switch_to(thread, 0);
+	CHECK(next_record(0, &gap, sizeof(gap)) == WIRE_GAP);
+	CHECK(gap.begin == now_ns - 10000 && gap.by == 11 && gap.by_ns == 7000);
+	CHECK(gap.parts[WIRE_PART_RUNQUEUE] == 10000 && sum(gap.parts) == 10000);
+	/* It gives its CPU away, or waits: that is its own will. It is stopped: that is not. */
+	sched_yield = 24;
+	enter(24, 0, 0);
+	switch_to(other, 0);
+	now_ns += 1000;
+	switch_to(thread, 0);
+	leave_call(0);
+	sched_yield = 1023;
+	enter(READ, 3, 0);
+	switch_to(other, TASK_INTERRUPTIBLE);
+	now_ns += 1000;
+	wake(thread);
+	switch_to(thread, TASK_INTERRUPTIBLE);
+	leave_call(1);
+	CHECK(!next_record(0, &gap, sizeof(gap)));
+	switch_to(other, TASK_STOPPED);
+	now_ns += 5000;
+	wake(thread);
+	now_ns += 200;
+	switch_to(thread, TASK_INTERRUPTIBLE);
+	CHECK(next_record(0, &gap, sizeof(gap)) == WIRE_GAP);
+	CHECK(gap.parts[WIRE_PART_STOPPED] == 5000 && sum(gap.parts) == 5200);
+	attach_exit(ctx);
+	CHECK(next_record(0, &times, sizeof(times)) == WIRE_TIMES);
+	CHECK(times.state[RUNNING] == 11000 && times.state[READY] == 11200);
+	CHECK(times.state[ASLEEP] == 6000 && times.stopped == 5000);
+	while (next_record(0, &gap, sizeof(gap)))
+		;
+	on[0] = idle;
+}
+
 int main(void)
 {
 	begin_attached();
@@ -224,5 +292,6 @@ int main(void)
 	the_culprit_has_its_own_name();
 	of_a_thread_that_ends_nothing_is_left();
 	the_holder_of_a_lock_is_its_owner();
+	a_thread_that_polls_has_gaps();
 	return failures != 0;
 }

@@ -7,7 +7,7 @@ use punctual_bundle::lines;
 use punctual_bundle::meta::{DETAIL_KEPT, NEWEST};
 use punctual_bundle::observed::ObservedSample;
 use punctual_bundle::{BundleError, BundleWriter, SeriesAccount, SeriesMeta};
-use punctual_core::cycle::SeriesKind;
+use punctual_core::cycle::{Gap, SeriesKind};
 use punctual_core::{Account, Fact, MainPart, MonotonicNs, Nanos, Sample, Split};
 
 /// What a cycle gives: an interval, and how its time is divided. `None` where that is not known.
@@ -20,6 +20,8 @@ fn interval(
         SeriesKind::Wakeup => measured.begins == Begins::Released,
         SeriesKind::Response => measured.begins != Begins::Unknown,
         SeriesKind::Execution | SeriesKind::Period => true,
+        // It has gaps instead.
+        SeriesKind::Gap => false,
     };
     if !is_known {
         return None;
@@ -33,6 +35,7 @@ fn interval(
         SeriesKind::Period => {
             measured.period.map(|period| (cycle.release + Nanos(-period.ns()), cycle.release, None))
         }
+        SeriesKind::Gap => None,
     }
 }
 
@@ -82,7 +85,7 @@ impl CycleSeries {
         if place.forever {
             kept.keep_lines(lines::log_limit(number.max(SERIES)))?;
         }
-        if matches!(kind, SeriesKind::Wakeup | SeriesKind::Response) {
+        if matches!(kind, SeriesKind::Wakeup | SeriesKind::Response | SeriesKind::Gap) {
             kept.account = Fact::Known(SeriesAccount::default());
         }
         kept.state.data.losses.overruns = Some(0);
@@ -105,12 +108,25 @@ impl CycleSeries {
         };
         let missed = if self.kind.misses_releases() { measured.skipped } else { 0 };
         let sample = self.kept.push(seq, (due, woke), u32::from(measured.cycle.cpu), missed);
-        if let (Fact::Known(account), Some(split)) = (&mut self.kept.account, split) {
-            account.account.record(&split);
+        split.iter().for_each(|split| self.divide(&sample, split));
+        Some(sample)
+    }
+
+    /// Takes a gap in; its sample.
+    pub fn push_gap(&mut self, gap: &Gap) -> Sample {
+        let seq = self.releases;
+        self.releases += 1;
+        let sample = self.kept.push(seq, (gap.begin, gap.end), u32::from(gap.cpu), 0);
+        self.divide(&sample, &gap.split);
+        sample
+    }
+
+    fn divide(&mut self, sample: &Sample, split: &Split) {
+        if let Fact::Known(account) = &mut self.kept.account {
+            account.account.record(split);
             let (latency, observer) = (sample.latency().ns(), split.of(MainPart::Observer).ns());
             self.kept.observed.add(ObservedSample { latency, observer });
         }
-        Some(sample)
     }
 
     /// Notes the cycle that has not ended; `None`: there is none.

@@ -12,7 +12,7 @@ use punctual_analyze::cycles::Inferred;
 use punctual_analyze::cycles::stream::{Calls, Shown, Stream};
 use punctual_analyze::gaps::Gaps;
 use punctual_bundle::meta::UNKNOWN_SCHEDULING;
-use punctual_core::cycle::{Cycle, Moment, OpenCycle, WaitingCall};
+use punctual_core::cycle::{Cycle, Gap, Moment, OpenCycle, ThreadTimes, WaitingCall};
 use punctual_core::{CpuSet, Fact, Finding, MonotonicNs};
 use punctual_record::attach::{AttachCost, Attacher, Traced};
 use punctual_record::{Backend, StartError, foreign_ids};
@@ -225,6 +225,33 @@ impl CycleRecorder {
         match &mut self.source {
             Source::Bpf(bpf) => bpf.take_moments(),
             Source::Tracefs(_, cycles) | Source::Recording(cycles) => cycles.take_moments(),
+        }
+    }
+
+    /// The gaps of threads that poll.
+    pub fn take_gaps(&mut self) -> Vec<Gap> {
+        let CycleRecorder { source, observers, .. } = self;
+        let gaps = match source {
+            Source::Bpf(bpf) => bpf.take_gaps(),
+            Source::Tracefs(_, cycles) | Source::Recording(cycles) => cycles.take_gaps(),
+        };
+        gaps.into_iter().map(|gap| observers.gap(gap)).collect()
+    }
+
+    /// How long threads were in each state: those that have ended since the last call, and with
+    /// `living` those that are there now.
+    pub fn take_times(&mut self, living: bool) -> Vec<(u32, ThreadTimes)> {
+        match &mut self.source {
+            Source::Bpf(bpf) => bpf.take_times(living),
+            Source::Tracefs(_, cycles) | Source::Recording(cycles) => cycles.take_times(living),
+        }
+    }
+
+    /// Whether a thread that polls is to be shown where nobody has named it.
+    pub fn shows_poller(&self, tid: u32) -> bool {
+        match &self.source {
+            Source::Bpf(_) | Source::Tracefs(..) => true,
+            Source::Recording(cycles) => cycles.shows_poller(tid),
         }
     }
 

@@ -379,7 +379,7 @@ impl Thread {
         let span = Nanos(2 * inferred.period.unwrap_or(longest).ns());
         let (tid, wait) = (self.tid as i32, inferred.site.describe(calls));
         let mut series = Vec::new();
-        for (number, kind) in (*place.next..).zip(SeriesKind::ALL) {
+        for (number, kind) in (*place.next..).zip(SeriesKind::CYCLIC) {
             let meta = meta(label, kind, (tid, &facts), &inferred, &wait, options);
             series.push(CycleSeries::begin(kind, meta, span, place, number)?);
         }

@@ -4,7 +4,6 @@ use super::entries::EntriesRun;
 use super::measure::MeasureRun;
 use super::program::ProgramRun;
 use super::series::SeriesRun;
-use crate::cycles::thread::Thread;
 use crate::kept::KeptSeries;
 use punctual_analyze::PhaseView;
 use punctual_bundle::PhaseMeta;
@@ -31,8 +30,8 @@ impl PhaseRun {
 
     /// All series, for a live view.
     pub fn live(&self) -> Vec<&KeptSeries> {
-        let threads = self.programs.iter().flat_map(|program| program.cycles.threads());
-        let cycles = threads.flat_map(Thread::all_series).map(|one| &one.kept);
+        let cycles = self.programs.iter().flat_map(|program| program.cycles.all_series());
+        let cycles = cycles.map(|one| &one.kept);
         self.series.iter().map(|one| &one.kept).chain(cycles).collect()
     }
 }

@@ -97,17 +97,20 @@ impl Cpu {
         }
     }
 
-    pub fn exit_hard(&mut self, at: MonotonicNs) {
-        if self.depth == 0 {
-            return;
+    /// Since when, and how long, where the task goes on.
+    pub fn exit_hard(&mut self, at: MonotonicNs) -> Option<(MonotonicNs, Served)> {
+        self.depth = self.depth.checked_sub(1)?;
+        if self.depth > 0 {
+            return None;
         }
-        self.depth -= 1;
-        if self.depth == 0 {
-            self.hard += positive(at - self.hard_since);
-            self.hard_ended = at;
-            self.end_of_service();
-            self.change_to_base(at);
-        }
+        let hard = positive(at - self.hard_since);
+        self.hard += hard;
+        self.hard_ended = at;
+        self.end_of_service();
+        self.change_to_base(at);
+        let served = Served { hard, soft: Nanos::ZERO };
+        // Within a softirq it is a part of that.
+        self.serving.is_none().then_some((self.hard_since, served))
     }
 
     pub fn enter_soft(&mut self, at: MonotonicNs) {
@@ -117,14 +120,17 @@ impl Cpu {
         self.change(at, Activity::Soft);
     }
 
-    pub fn exit_soft(&mut self, at: MonotonicNs) {
-        if self.serving.is_none() {
-            return;
-        }
-        self.soft = self.served(at).soft;
+    /// The same of a softirq, with the interrupts in it.
+    pub fn exit_soft(&mut self, at: MonotonicNs) -> Option<(MonotonicNs, Served)> {
+        let (since, before) = self.serving?;
+        let served = self.served(at);
+        let hard = positive(served.hard - before);
+        let soft = positive(positive(at - since) - hard);
+        self.soft = served.soft;
         self.serving = None;
         self.end_of_service();
         self.change_to_base(at);
+        Some((since, Served { hard, soft }))
     }
 
     /// Whatever is woken afterwards was woken for nothing that was served.

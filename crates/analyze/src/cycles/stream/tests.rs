@@ -18,6 +18,8 @@ struct Run {
     stream: Stream,
     cycles: Vec<Cycle>,
     moments: Vec<Moment>,
+    gaps: Vec<Gap>,
+    times: Vec<(u32, ThreadTimes)>,
     lost: u64,
 }
 
@@ -39,7 +41,8 @@ impl Run {
         let names = names.map(|(number, name)| (number, name.to_owned())).into();
         let shown = Shown::of(groups, some_threads);
         let stream = Stream::new(Calls::of(&names), shown, Gaps::default());
-        Run { stream, cycles: Vec::new(), moments: Vec::new(), lost: 0 }
+        let (gaps, times) = (Vec::new(), Vec::new());
+        Run { stream, cycles: Vec::new(), moments: Vec::new(), gaps, times, lost: 0 }
     }
 
     fn at(&mut self, us: i64, tid: u32, what: EventKind) -> &mut Run {
@@ -48,10 +51,12 @@ impl Run {
 
     fn on(&mut self, cpu: u16, us: i64, tid: u32, what: EventKind) -> &mut Run {
         let event = Event { at: MonotonicNs(us * 1_000), cpu, tid: Tid(tid), what };
-        let Run { stream, cycles, moments, lost } = self;
+        let Run { stream, cycles, moments, gaps, times, lost } = self;
         stream.push(&event, &mut |found| match found {
             Found::Cycle(cycle) => cycles.push(cycle),
             Found::Moment(moment) => moments.push(moment),
+            Found::Gap(gap) => gaps.push(gap),
+            Found::Times(tid, of) => times.push((tid, of)),
             Found::Lost => *lost += 1,
         });
         self
@@ -110,6 +115,39 @@ impl Run {
 
 fn us(span: Nanos) -> i64 {
     span.ns() / 1_000
+}
+
+/// It waits for nothing: each time that its CPU was taken is a gap, and how its time is divided is
+/// known.
+#[test]
+fn a_thread_that_polls_has_gaps() {
+    let all = [Group::Sched, Group::Syscall, Group::Irq, Group::Softirq];
+    let mut run = Run::of(&all, true);
+    run.enter(0, READ, [3, 0]).exit(10, READ, 1);
+    run.at(100, THREAD, EventKind::IrqEntry { irq: 9 });
+    run.at(103, THREAD, EventKind::IrqExit { irq: 9, handled: true });
+    run.at(103, THREAD, EventKind::SoftirqEntry { vector: 1 });
+    run.at(108, THREAD, EventKind::SoftirqExit { vector: 1 });
+    run.leave(1_000, TaskState::Preempted, 10).arrive(1_400);
+    run.leave(2_000, TaskState::Stopped, 120).wake(2_500, OTHER).arrive(2_510);
+    // It gives its CPU away, or waits.
+    run.enter(3_000, POLL, [0, 0]).leave(3_010, TaskState::Yielded, 120).arrive(3_020);
+    run.exit(3_030, POLL, 0);
+    run.leave(4_000, TaskState::Blocked, 120).wake(4_300, OTHER).arrive(4_310);
+    run.at(5_000, THREAD, EventKind::Exit);
+    let gaps = run.gaps.iter().map(|gap| (us(gap.end - gap.begin), gap.split.longest()));
+    let known = [
+        (3, Some(MainPart::Irq)),
+        (5, Some(MainPart::Softirq)),
+        (400, Some(MainPart::Preempted)),
+        (510, Some(MainPart::Stopped)),
+    ];
+    assert_eq!(gaps.collect::<Vec<_>>(), known);
+    assert_eq!(run.gaps[2].culprit.map(|of| (of.tid, us(of.time))), Some((OTHER, 400)));
+    let [(THREAD, times)] = run.times[..] else { panic!("{:?}", run.times) };
+    let parts = [times.ran, times.ready, times.waited, times.stopped].map(us);
+    assert_eq!(parts, [5_000 - 430 - 800, 430, 300, 500]);
+    assert!(run.cycles.is_empty());
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use super::cpu::{Cpu, Served, positive};
 use punctual_core::cycle::{
-    Awaited, CallSet, Culprit, Cycle, DescriptorSet, LockEvidence, LockHolder, Moment, MomentKind,
-    OpenCycle, TaskName, WaitingCall, WokenBy,
+    Awaited, CallSet, Culprit, Cycle, DescriptorSet, Gap, LockEvidence, LockHolder, Moment,
+    MomentKind, OpenCycle, POLLS_AFTER, TaskName, ThreadTimes, WaitingCall, WokenBy,
 };
 use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
 use std::collections::BTreeMap;
@@ -109,6 +109,11 @@ pub struct Thread {
     pub stopped_by: Option<u32>,
     moments: u32,
     moment: Option<Moment>,
+    /// Of one that polls and lost its CPU: since when, its sums then, and who had the CPU.
+    taken: Option<(MonotonicNs, Split, BTreeMap<u32, Nanos>)>,
+    times: ThreadTimes,
+    /// When it came into its state.
+    since: MonotonicNs,
 }
 
 impl Thread {
@@ -142,7 +147,75 @@ impl Thread {
             stopped_by: None,
             moments: 0,
             moment: None,
+            taken: None,
+            times: ThreadTimes::default(),
+            since: at,
         }
+    }
+
+    /// How long it was in each state by now.
+    pub fn times(&self, at: MonotonicNs) -> ThreadTimes {
+        let (mut times, span) = (self.times, positive(at - self.since));
+        match self.state {
+            State::Unseen => {}
+            State::Running => times.ran += span,
+            State::Ready(_) => times.ready += span,
+            State::Asleep(MainPart::Stopped) => times.stopped += span,
+            State::Asleep(_) => times.waited += span,
+        }
+        times
+    }
+
+    fn turns(&mut self, at: MonotonicNs, state: State) {
+        self.times = self.times(at);
+        (self.state, self.since) = (state, self.since.max(at));
+    }
+
+    /// It waits for nothing: it never did, or not for long.
+    fn polls(&self, at: MonotonicNs) -> bool {
+        let open = self.phase == Phase::Open && at - self.cycle.returned > POLLS_AFTER;
+        self.phase == Phase::NoCycle || open
+    }
+
+    /// The CPU is taken from it.
+    pub fn is_taken(&mut self, at: MonotonicNs) {
+        if self.polls(at) {
+            self.taken = Some((at, self.sum.plus(&self.in_call), BTreeMap::new()));
+        }
+    }
+
+    /// It has a CPU again.
+    pub fn end_gap(&mut self, end: MonotonicNs) -> Option<Gap> {
+        let (begin, before, by) = self.taken.take()?;
+        let (now, mut split) = (self.sum.plus(&self.in_call), Split::default());
+        for part in MainPart::ALL {
+            split.add(*part, now.of(*part) - before.of(*part));
+        }
+        complete(&mut split, positive(end - begin));
+        let longest = by.into_iter().max_by_key(|(_, time)| *time);
+        let culprit = longest.map(|(tid, time)| Culprit {
+            tid,
+            name: TaskName::default(),
+            time,
+            behind: Nanos::ZERO,
+        });
+        let (tid, cpu) = (self.cycle.tid, self.cpu);
+        Some(Gap { tid, cpu, begin, end: end.max(begin), split, culprit })
+    }
+
+    /// An interrupt or softirq had its CPU.
+    pub fn is_served_over(
+        &self,
+        cpu: u16,
+        (begin, served): (MonotonicNs, Served),
+        end: MonotonicNs,
+    ) -> Option<Gap> {
+        let runs = self.state == State::Running && self.cpu == cpu;
+        let mut split = Split::default();
+        split.add(MainPart::Irq, served.hard);
+        split.add(MainPart::Softirq, served.soft);
+        let tid = self.cycle.tid;
+        (runs && self.polls(end)).then_some(Gap { tid, cpu, begin, end, split, culprit: None })
     }
 
     /// It started a timer in the call under way.
@@ -229,7 +302,8 @@ impl Thread {
             State::Asleep(_) if self.phase == Phase::Waiting => {}
             _ => self.loses_sight(at),
         }
-        (self.state, self.cpu) = (State::Running, number);
+        self.turns(at, State::Running);
+        self.cpu = number;
         self.look(cpu, at);
     }
 
@@ -276,6 +350,9 @@ impl Thread {
             && others.contains(&part)
             && (self.culprits.len() < CULPRITS || self.culprits.contains_key(&by))
         {
+            if let Some((_, _, had)) = &mut self.taken {
+                *had.entry(by).or_default() += rest;
+            }
             let (whole, behind) = self.culprits.entry(by).or_default();
             *whole += rest;
             if matches!(part, MainPart::Preempted | MainPart::Runqueue) {
@@ -286,7 +363,7 @@ impl Thread {
 
     /// It could run on, and another task gets its CPU.
     pub fn is_preempted(&mut self, at: MonotonicNs, readiness: Readiness, by: u32) {
-        self.state = State::Ready(readiness);
+        self.turns(at, State::Ready(readiness));
         self.enqueued = Some(at);
         let what = MomentKind::Preempted { by, name: TaskName::default() };
         self.begin_moment(at, what);
@@ -294,7 +371,10 @@ impl Thread {
 
     /// It sleeps from now on; `blocked`: so that no signal wakes it.
     pub fn sleeps(&mut self, at: MonotonicNs, part: MainPart, blocked: bool) {
-        self.state = State::Asleep(part);
+        self.turns(at, State::Asleep(part));
+        if part == MainPart::Stopped {
+            self.is_taken(at);
+        }
         self.blocked = blocked;
         (self.slept, self.slept_at) = (true, at);
         self.from = self.from.max(at);
@@ -317,7 +397,8 @@ impl Thread {
         readiness: Readiness,
         enqueued: bool,
     ) {
-        (self.state, self.cpu) = (State::Ready(readiness), cpu);
+        self.turns(at, State::Ready(readiness));
+        self.cpu = cpu;
         self.enqueued = enqueued.then_some(at);
         self.from = self.from.max(at);
     }

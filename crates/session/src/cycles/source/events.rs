@@ -5,7 +5,7 @@ use punctual_analyze::cycles::Inferred;
 use punctual_analyze::cycles::stream::{Found, Stream};
 use punctual_bundle::meta::UNKNOWN_SCHEDULING;
 use punctual_core::cycle::{
-    Cycle, CycleKind, Moment, MomentKind, OpenCycle, TaskName, WaitingCall,
+    Cycle, CycleKind, Gap, Moment, MomentKind, OpenCycle, TaskName, ThreadTimes, WaitingCall,
 };
 use punctual_core::event::Names;
 use punctual_core::{CpuSet, Event, EventKind, MonotonicNs, Tid};
@@ -48,6 +48,8 @@ pub struct EventCycles {
     cycles: Vec<Cycle>,
     moments: Vec<Moment>,
     breaks: Vec<MonotonicNs>,
+    gaps: Vec<Gap>,
+    times: Vec<(u32, ThreadTimes)>,
     lost: u64,
 }
 
@@ -62,6 +64,8 @@ impl EventCycles {
             cycles: Vec::new(),
             moments: Vec::new(),
             breaks: Vec::new(),
+            gaps: Vec::new(),
+            times: Vec::new(),
             lost: 0,
         }
     }
@@ -76,7 +80,7 @@ impl EventCycles {
         if let EventKind::Lost { count, .. } = event.what {
             self.lost = self.lost.saturating_add(count);
         }
-        let EventCycles { stream, names, cycles, moments, breaks, now, .. } = self;
+        let EventCycles { stream, names, cycles, moments, breaks, gaps, times, now, .. } = self;
         stream.push(event, &mut |found| match found {
             Found::Cycle(mut cycle) => {
                 names.fill(&mut cycle);
@@ -90,9 +94,37 @@ impl EventCycles {
                 }
                 moments.push(moment);
             }
-            Found::Moment(_) => {}
+            Found::Gap(mut gap) if gaps.len() < MOMENTS => {
+                if let Some(culprit) = &mut gap.culprit {
+                    culprit.name = names.of_task(culprit.tid);
+                }
+                gaps.push(gap);
+            }
+            Found::Times(tid, of) if times.len() < MOMENTS => times.push((tid, of)),
+            Found::Moment(_) | Found::Gap(_) | Found::Times(..) => {}
             Found::Lost => breaks.push(*now),
         });
+    }
+
+    /// The gaps of threads that poll since the last call.
+    pub fn take_gaps(&mut self) -> Vec<Gap> {
+        std::mem::take(&mut self.gaps)
+    }
+
+    /// How long threads were in each state: those that have ended since the last call, and with
+    /// `living` those that are there now.
+    pub fn take_times(&mut self, living: bool) -> Vec<(u32, ThreadTimes)> {
+        let mut all = std::mem::take(&mut self.times);
+        if living {
+            all.extend(self.stream.times());
+        }
+        all
+    }
+
+    /// Whether a thread that polls is to be shown where nobody has named it: one with a real-time
+    /// priority. Any load polls.
+    pub(super) fn shows_poller(&self, tid: u32) -> bool {
+        self.stream.priority(tid).is_some_and(|prio| prio < NORMAL)
     }
 
     /// The wait that the cycles of a thread begin with.

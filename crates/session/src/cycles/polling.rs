@@ -1,0 +1,428 @@
+//! Threads that poll: they wait for nothing, and so have no cycles. Each time that the CPU was taken
+//! from one is a sample of its series `gap`. And how every thread spent its time.
+
+use super::options::{CycleOptions, WORKLOAD};
+use super::rows::ThreadRow;
+use super::series::{CycleSeries, SeriesPlace};
+use super::source::ThreadFacts;
+use punctual_bundle::meta::{MeasureMeta, REQUESTED_SCHEDULING, UNKNOWN_SCHEDULING};
+use punctual_bundle::{BundleError, SeriesMeta};
+use punctual_core::cycle::{Gap, SeriesKind, TaskName, ThreadTimes, id_here};
+use punctual_core::{Cell, Clock, Column, MonotonicNs, Nanos, Notes, Table};
+use punctual_report::format;
+use std::collections::BTreeMap;
+
+/// How a thread without a wait is called where cycles have a kind.
+pub const POLL: &str = "poll";
+/// What the measure is called that has the table of all threads.
+const THREADS: &str = "threads";
+/// Gaps of a thread that are kept until it is known whether it polls.
+const KEPT: usize = 1 << 14;
+/// After this time it is known of a thread that lives: a program may compute for seconds before its
+/// first wait.
+const LONG: Nanos = Nanos::from_secs(10);
+/// Gaps closer than this are one: between an interrupt and its softirq there is no event.
+const JOINED: Nanos = Nanos(1_000);
+/// Threads that are followed, and tasks that are told apart.
+const MOST: usize = 512;
+const CULPRITS: usize = 256;
+
+/// The threads of a program that may poll, and how all of its threads spent their time.
+#[derive(Default)]
+pub struct Polling {
+    threads: BTreeMap<u32, Poller>,
+    ended: Vec<Poller>,
+    times: BTreeMap<u32, (String, ThreadTimes)>,
+}
+
+/// A thread that was never seen to wait, or not for long.
+struct Poller {
+    tid: u32,
+    since: MonotonicNs,
+    /// As they were last seen while it lived.
+    facts: Option<ThreadFacts>,
+    /// Gaps that are in no series yet.
+    kept: Vec<Gap>,
+    pending: Option<Gap>,
+    begun: Option<Begun>,
+    /// Gaps that were not kept.
+    lost: u64,
+}
+
+struct Begun {
+    label: String,
+    series: CycleSeries,
+    last: Option<Nanos>,
+    culprits: BTreeMap<TaskName, Delay>,
+}
+
+/// What another task had of the CPU.
+#[derive(Clone, Copy, Default)]
+struct Delay {
+    tid: u32,
+    gaps: u64,
+    total: Nanos,
+    longest: Nanos,
+}
+
+impl Polling {
+    /// Takes gaps in, of each thread in the order of time.
+    pub fn push(
+        &mut self,
+        gaps: impl IntoIterator<Item = Gap>,
+        facts: impl Fn(u32) -> ThreadFacts,
+    ) {
+        for gap in gaps {
+            if self.threads.len() >= MOST && !self.threads.contains_key(&gap.tid) {
+                continue;
+            }
+            let new = || Poller::new(gap.tid, gap.begin, facts(gap.tid));
+            self.threads.entry(gap.tid).or_insert_with(new).push(gap);
+        }
+    }
+
+    /// How the threads run by now that have no series yet: after their end it is not known.
+    pub fn look(&mut self, facts: impl Fn(u32) -> ThreadFacts) {
+        for poller in self.threads.values_mut().filter(|one| one.begun.is_none()) {
+            let now = facts(poller.tid);
+            if now.scheduling != UNKNOWN_SCHEDULING {
+                poller.facts = Some(now);
+            }
+        }
+    }
+
+    /// How long threads were in each state.
+    pub fn spent(&mut self, all: Vec<(u32, ThreadTimes)>, name: impl Fn(u32) -> Option<String>) {
+        for (tid, times) in all {
+            let known = self.times.get(&tid).map(|(name, _)| name.clone());
+            if known.is_some() || self.times.len() < MOST {
+                let name = name(tid).or(known).unwrap_or_else(|| "thread".to_owned());
+                self.times.insert(tid, (name, times));
+            }
+        }
+    }
+
+    /// The threads that poll and have no series yet, by now; with `over`, at the end of one or all.
+    pub fn ripe(&self, now: MonotonicNs, over: Option<Option<u32>>) -> Vec<(u32, String)> {
+        let is_over = |tid: u32| over.is_some_and(|of| of.is_none_or(|of| of == tid));
+        let ripe = self.threads.values().filter(|one| {
+            let enough = now - one.since >= LONG || one.kept.len() >= KEPT / 2;
+            one.begun.is_none() && (enough || is_over(one.tid))
+        });
+        let polls = |one: &Poller| {
+            let (name, times) = self.times.get(&one.tid)?;
+            times.polls().then(|| (one.tid, name.clone()))
+        };
+        ripe.filter_map(polls).collect()
+    }
+
+    /// Begins the series of a thread, with what was seen of it so far.
+    pub fn begin(
+        &mut self,
+        tid: u32,
+        label: String,
+        place: &mut SeriesPlace<'_>,
+        options: &CycleOptions,
+    ) -> Result<(), BundleError> {
+        let Some(poller) = self.threads.get_mut(&tid) else { return Ok(()) };
+        let Some(facts) = poller.facts.take() else { return Ok(()) };
+        let meta = meta(tid, &label, facts, options);
+        let number = *place.next;
+        let series = CycleSeries::begin(SeriesKind::Gap, meta, Nanos::MILLI, place, number)?;
+        *place.next += 1;
+        let culprits = BTreeMap::new();
+        let mut begun = Begun { label, series, last: None, culprits };
+        std::mem::take(&mut poller.kept).iter().for_each(|gap| begun.take(gap));
+        poller.begun = Some(begun);
+        Ok(())
+    }
+
+    /// A thread has ended: its id may be another one's.
+    pub fn end(&mut self, tid: u32) {
+        let Some(mut poller) = self.threads.remove(&tid) else { return };
+        poller.finish();
+        if poller.begun.is_some() {
+            self.ended.push(poller);
+        }
+    }
+
+    pub fn finish(&mut self) {
+        self.threads.values_mut().for_each(Poller::finish);
+    }
+
+    pub fn checkpoint(&mut self) {
+        let begun = self.threads.values_mut().filter_map(|one| one.begun.as_mut());
+        begun.for_each(|begun| begun.series.checkpoint());
+    }
+
+    fn begun(&self) -> impl Iterator<Item = (u32, &Begun)> {
+        let all = self.ended.iter().chain(self.threads.values());
+        all.filter_map(|one| Some((one.tid, one.begun.as_ref()?)))
+    }
+
+    /// What its series begin with, of each thread that has one.
+    pub fn labels(&self) -> impl Iterator<Item = &str> {
+        self.begun().map(|(_, begun)| begun.label.as_str())
+    }
+
+    pub fn all_series(&self) -> impl Iterator<Item = &CycleSeries> {
+        self.begun().map(|(_, begun)| &begun.series)
+    }
+
+    /// Each as a measure of the bundle, and one of all threads.
+    pub fn measures(&self) -> Vec<MeasureMeta> {
+        let of = |(_, begun): (u32, &Begun)| begun.measure();
+        let notes = |table: Table| Notes { tables: vec![table], ..Notes::default() };
+        let threads = self.table().map(|table| MeasureMeta {
+            name: THREADS.to_owned(),
+            workload: WORKLOAD.to_owned(),
+            parameters: BTreeMap::new(),
+            series: Vec::new(),
+            notes: notes(table),
+        });
+        self.begun().map(of).chain(threads).collect()
+    }
+
+    /// The lines of a live view.
+    pub fn rows(&self) -> impl Iterator<Item = ThreadRow> {
+        self.begun().map(|(_, begun)| ThreadRow {
+            name: begun.label.clone(),
+            kind: POLL,
+            cycles: begun.series.kept.state.data.count(),
+            last: begun.last,
+            worst: begun.series.kept.state.data.max,
+            skipped: 0,
+            overruns: 0,
+        })
+    }
+
+    /// What each is, for people.
+    pub fn described(&self) -> impl Iterator<Item = String> {
+        self.begun().map(|(tid, begun)| {
+            format!(
+                "{} ({tid}): it polls and waits for nothing; a sample is each time that its CPU \
+                 was taken from it",
+                begun.label
+            )
+        })
+    }
+
+    /// How all threads spent their time, in words.
+    pub fn spent_in_words(&self) -> Vec<String> {
+        let words = |(tid, (name, times)): (&u32, &(String, ThreadTimes))| {
+            let share = |of: Nanos| format::percent(of.ns() as f64 / times.sum().ns() as f64);
+            (times.sum() > Nanos::ZERO).then(|| {
+                format!(
+                    "{name} ({tid}): ran {}, ready {}, waited {}, stopped {} of {}",
+                    share(times.ran),
+                    share(times.ready),
+                    share(times.waited),
+                    share(times.stopped),
+                    times.sum().readable()
+                )
+            })
+        };
+        self.times.iter().filter_map(words).collect()
+    }
+
+    /// How all threads spent their time; those that ran most first.
+    fn table(&self) -> Option<Table> {
+        let mut all: Vec<_> =
+            self.times.iter().filter(|(_, (_, of))| of.sum() > Nanos::ZERO).collect();
+        all.sort_by_key(|(_, (_, times))| std::cmp::Reverse(times.ran));
+        let row = |(tid, (name, times)): &(&u32, &(String, ThreadTimes))| {
+            let share = |of: Nanos| Cell::Number(of.ns() as f64 / times.sum().ns() as f64);
+            let mut row = vec![
+                Cell::from(format::plain(name)),
+                id_here(**tid).map_or(Cell::Nothing, |tid| Cell::from(u64::from(tid))),
+            ];
+            row.extend([times.ran, times.ready, times.waited, times.stopped].map(share));
+            row.push(Cell::from(times.sum()));
+            row
+        };
+        let shares = ["ran", "ready", "waited", "stopped"].map(|name| Column::new(name, "ratio"));
+        let columns = [Column::new("thread", ""), Column::new("tid", "count")];
+        let columns = columns.into_iter().chain(shares).chain([Column::new("of", "ns")]);
+        (!all.is_empty()).then(|| Table {
+            name: THREADS.to_owned(),
+            title: "how each thread spent its time".to_owned(),
+            columns: columns.collect(),
+            rows: all.iter().map(row).collect(),
+        })
+    }
+}
+
+impl Poller {
+    fn new(tid: u32, since: MonotonicNs, facts: ThreadFacts) -> Poller {
+        let facts = Some(facts);
+        Poller { tid, since, facts, kept: Vec::new(), pending: None, begun: None, lost: 0 }
+    }
+
+    fn push(&mut self, gap: Gap) {
+        match &mut self.pending {
+            Some(pending) if gap.begin - pending.end <= JOINED => {
+                // What lies between no event shows.
+                let between = gap.begin - pending.end;
+                pending.split = pending.split.plus(&gap.split);
+                pending.split.add(punctual_core::MainPart::Unknown, between.max(Nanos::ZERO));
+                (pending.end, pending.cpu) = (gap.end.max(pending.end), gap.cpu);
+                let longer = |of: &Gap| of.culprit.map_or(Nanos::ZERO, |culprit| culprit.time);
+                if longer(&gap) > longer(pending) {
+                    pending.culprit = gap.culprit;
+                }
+            }
+            pending => {
+                let ended = pending.replace(gap);
+                ended.iter().for_each(|gap| self.take(gap));
+            }
+        }
+    }
+
+    fn take(&mut self, gap: &Gap) {
+        match &mut self.begun {
+            Some(begun) => begun.take(gap),
+            None if self.kept.len() < KEPT => self.kept.push(*gap),
+            None => self.lost += 1,
+        }
+    }
+
+    fn finish(&mut self) {
+        let last = self.pending.take();
+        last.iter().for_each(|gap| self.take(gap));
+        let lost = self.lost;
+        self.begun.iter_mut().for_each(|begun| begun.series.finish(lost));
+    }
+}
+
+impl Begun {
+    fn take(&mut self, gap: &Gap) {
+        self.last = Some(self.series.push_gap(gap).latency());
+        let Some(culprit) = gap.culprit else { return };
+        if self.culprits.len() < CULPRITS || self.culprits.contains_key(&culprit.name) {
+            let delay = self.culprits.entry(culprit.name).or_default();
+            delay.gaps += 1;
+            delay.total += culprit.time;
+            if culprit.time > delay.longest {
+                (delay.longest, delay.tid) = (culprit.time, culprit.tid);
+            }
+        }
+    }
+
+    fn measure(&self) -> MeasureMeta {
+        let tables = self.table().into_iter().collect();
+        MeasureMeta {
+            name: self.label.clone(),
+            workload: WORKLOAD.to_owned(),
+            parameters: BTreeMap::from([("cycle".to_owned(), POLL.to_owned())]),
+            series: vec![self.series.kept.meta.name.clone()],
+            notes: Notes { tables, ..Notes::default() },
+        }
+    }
+
+    /// Who had its CPU.
+    fn table(&self) -> Option<Table> {
+        let mut all: Vec<(&TaskName, &Delay)> = self.culprits.iter().collect();
+        all.sort_by_key(|(_, delay)| std::cmp::Reverse(delay.total));
+        let row = |(name, delay): &(&TaskName, &Delay)| {
+            vec![
+                Cell::from(format::plain(&name.to_string())),
+                id_here(delay.tid).map_or(Cell::Nothing, |tid| Cell::from(u64::from(tid))),
+                Cell::from(delay.gaps),
+                Cell::from(delay.total),
+                Cell::from(delay.longest),
+            ]
+        };
+        (!all.is_empty()).then(|| Table {
+            name: "culprits".to_owned(),
+            title: "who had the CPU that was taken from the thread".to_owned(),
+            columns: vec![
+                Column::new("task", ""),
+                Column::new("tid", "count"),
+                Column::new("gaps", "count"),
+                Column::new("total", "ns"),
+                Column::new("longest", "ns"),
+            ],
+            rows: all.iter().take(10).map(row).collect(),
+        })
+    }
+}
+
+fn meta(tid: u32, label: &str, facts: ThreadFacts, options: &CycleOptions) -> SeriesMeta {
+    let ThreadFacts { scheduling: words, real_time, cpus } = facts;
+    let requirements = options.requirements.iter();
+    let requirements = requirements.filter(|of| of.is_about(label, SeriesKind::Gap));
+    let mut details = options.details.clone();
+    details.insert("cycle".to_owned(), POLL.to_owned());
+    details.insert(REQUESTED_SCHEDULING.to_owned(), words.clone());
+    SeriesMeta {
+        name: format!("{label}/{}", SeriesKind::Gap.word()),
+        measure: label.to_owned(),
+        workload: WORKLOAD.to_owned(),
+        clock: Clock::Monotonic,
+        cpus,
+        scheduling: words,
+        real_time,
+        period: None,
+        tid: Some(tid as i32),
+        requirements: requirements.map(|of| of.requirement.to_string()).collect(),
+        details,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::{MainPart, Split};
+
+    fn gap(begin: i64, end: i64, part: MainPart) -> Gap {
+        let mut split = Split::default();
+        split.add(part, Nanos(end - begin));
+        let (begin, end) = (MonotonicNs(begin), MonotonicNs(end));
+        Gap { tid: 7, cpu: 1, begin, end, split, culprit: None }
+    }
+
+    fn facts(_: u32) -> ThreadFacts {
+        let (scheduling, cpus) = ("SCHED_FIFO 1".to_owned(), punctual_core::CpuSet::new());
+        ThreadFacts { scheduling, real_time: true, cpus }
+    }
+
+    /// An interrupt, its softirq and the task that it wakes are one gap.
+    #[test]
+    fn gaps_without_a_break_are_one() {
+        let mut polling = Polling::default();
+        let parts = [MainPart::Irq, MainPart::Softirq, MainPart::Preempted, MainPart::Irq];
+        let times = [(0, 2_000), (2_300, 5_000), (5_500, 9_000), (20_000, 21_000)];
+        polling.push(times.iter().zip(parts).map(|(&(a, b), part)| gap(a, b, part)), facts);
+        polling.finish();
+        let [first, second] = &polling.threads[&7].kept[..] else { panic!("two gaps") };
+        assert_eq!((first.begin.ns(), first.end.ns()), (0, 9_000));
+        assert_eq!(first.split.sum(), Nanos(9_000));
+        assert_eq!(first.split.of(MainPart::Unknown), Nanos(800));
+        assert_eq!((second.begin.ns(), second.end.ns()), (20_000, 21_000));
+    }
+
+    /// One that mostly waits, or is short, polls not; no thread is left out of the table.
+    #[test]
+    fn threads_that_poll_are_known_by_their_times() {
+        let mut polling = Polling::default();
+        let second = Nanos::SECOND;
+        let times = |ran: i64, ready: i64, waited: i64| ThreadTimes {
+            ran: second * ran,
+            ready: second * ready,
+            waited: second * waited,
+            stopped: Nanos::ZERO,
+        };
+        let all = [(1, times(9, 1, 0)), (2, times(1, 0, 9)), (3, ThreadTimes::default())];
+        polling.spent(all.to_vec(), |tid| Some(format!("t{tid}")));
+        (1..=3).for_each(|tid| polling.push([Gap { tid, ..gap(0, 10, MainPart::Irq) }], facts));
+        let now = MonotonicNs(second.ns());
+        assert_eq!(polling.ripe(now, None), []);
+        assert_eq!(polling.ripe(now, Some(Some(2))), []);
+        assert_eq!(polling.ripe(now, Some(None)), [(1, "t1".to_owned())]);
+        assert_eq!(polling.ripe(now + second * 10, None), [(1, "t1".to_owned())]);
+        let table = polling.table().expect("a table");
+        assert_eq!(table.rows.len(), 2, "of the third no change of state was seen");
+        assert_eq!(table.rows[0][2..6], [0.9, 0.1, 0.0, 0.0].map(Cell::Number));
+        assert_eq!(polling.spent_in_words().len(), 2);
+    }
+}
