@@ -51,6 +51,9 @@ struct own_timer {
 };
 #define TIMERS 4
 
+/* Read and written where it lies, and not kept in a register. */
+#define FORGET(value) (*(volatile typeof(value) *)&(value))
+
 /* What is known of a system call. */
 struct call {
 	u64 argument;
@@ -147,6 +150,11 @@ struct attached {
 	u32 rival; /* 0: none */
 	u32 stopper; /* who stopped it or its process; 0: not known */
 	u8 stopper_comm[16];
+	/* In memory, of which the verifier forgets what it knew: in a register each value that it tells
+	 * apart would be a way of its own through all that follows, a second at each start. */
+	i64 result;
+	u32 took;
+	u32 again;
 	/* Of a thread that polls and lost its CPU: since when, its sums then, who had the CPU. */
 	u64 taken;
 	u64 untaken[WIRE_CYCLE_PARTS];
@@ -2053,8 +2061,6 @@ PROGRAM(attach_sys_exit)
 	struct cpu *cpu;
 	struct task_struct *task;
 	u64 now, lasted;
-	i64 result;
-	bool took, signal;
 
 	if (likely(!t) || (!t->call && t->phase != WOKEN && t->phase != WAITING))
 		return 0;
@@ -2065,16 +2071,16 @@ PROGRAM(attach_sys_exit)
 	c = &t->cycle;
 	call = &t->returning;
 	now = bpf_ktime_get_ns();
-	result = ctx[1];
+	FORGET(t->result) = ctx[1];
 	task = bpf_get_current_task_btf();
 	/* A wait for a signal never succeeds. */
-	took = t->next_timer && (result > 0 || result == -ERESTARTNOHAND);
-	if (took) {
+	FORGET(t->took) = t->next_timer &&
+			  (FORGET(t->result) > 0 || FORGET(t->result) == -ERESTARTNOHAND);
+	if (FORGET(t->took)) {
 		read_call(task, (void *)ctx[0], call);
 		take_expired(t, call);
 	}
-	signal = by_signal(result);
-	if (!signal && postpone_return(t, cpu, now)) {
+	if (!by_signal(FORGET(t->result)) && postpone_return(t, cpu, now)) {
 		t->call = 0;
 		t->woken = 0;
 		return 0;
@@ -2083,9 +2089,9 @@ PROGRAM(attach_sys_exit)
 	if (t->state != RUNNING)
 		begins_here(t, cpu, here, tid, now);
 	read_call(task, (void *)ctx[0], call);
-	if (!took)
+	if (!FORGET(t->took))
 		t->passed = 0;
-	if (unlikely(signal) && interrupted(t, call)) {
+	if (unlikely(by_signal(FORGET(t->result))) && interrupted(t, call)) {
 		ran_until(t, cpu, now);
 		t->call = 0;
 		t->woken = 0;
@@ -2099,15 +2105,15 @@ PROGRAM(attach_sys_exit)
 	if (t->phase == OPEN || t->phase == NO_CYCLE || t->phase == INTERRUPTED) {
 		u32 within, stopper = c->awaited;
 		u64 stopped = c->awaited_ns;
-		bool again = t->phase == INTERRUPTED && call->number == restart_syscall;
 
-		if (again) {
+		FORGET(t->again) = t->phase == INTERRUPTED && call->number == restart_syscall;
+		if (FORGET(t->again)) {
 			/* It had ended meanwhile. */
 			same_call(t, call);
-			t->passed = result || t->asked > now ? 0 : t->asked;
+			t->passed = FORGET(t->result) || t->asked > now ? 0 : t->asked;
 			t->passed_timer = 0;
 			t->passed_by = WIRE_CYCLE_BY_SLEEP;
-		} else if (!t->woken && is_absolute(call) && !result) {
+		} else if (!t->woken && is_absolute(call) && !FORGET(t->result)) {
 			t->passed =
 				asked_time((void *)ctx[0], is_compat(task), call, t->entered, cpu);
 			t->passed_timer = 0;
@@ -2122,15 +2128,16 @@ PROGRAM(attach_sys_exit)
 			ran_until(t, cpu, now);
 			if (t->phase == OPEN)
 				publish_cycle(t, tid, t->entered);
-			next_cycle(t, call, again ? c->entered : t->entered, within);
-			if (again) {
+			next_cycle(t, call, FORGET(t->again) ? c->entered : t->entered, within);
+			if (FORGET(t->again)) {
 				/* The stop is this one's. */
 				c->awaited = stopper;
 				c->awaited_ns = stopped;
 			}
 			if (t->passed && !(t->woken && t->passed == t->wake_expires)) {
 				release_passed(t, now,
-					       again ? WIRE_PART_STOPPED : WIRE_PART_OVERRUN);
+					       FORGET(t->again) ? WIRE_PART_STOPPED :
+								  WIRE_PART_OVERRUN);
 			} else {
 				t->slept = t->wake_at;
 				release(t, tid, cpu, t->wake_at, t->wake_expires);
@@ -2143,7 +2150,7 @@ PROGRAM(attach_sys_exit)
 		returns(t, now);
 		compare_clocks(t, task);
 	} else {
-		if (unlikely(timed_out(call, result)))
+		if (unlikely(timed_out(call, FORGET(t->result))))
 			rename_sleep(t);
 		put_together(t);
 		lasted = later(now, t->entered);

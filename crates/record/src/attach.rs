@@ -64,6 +64,9 @@ const NEEDED: [(&str, &str); 10] = [
     ("sys_exit", "attach_sys_exit"),
     ("sys_enter", "attach_sys_enter"),
 ];
+/// Those that the kernel takes longest to check.
+const LONGEST: [&str; 4] =
+    ["attach_switched", "attach_sys_exit", "attach_sys_enter", "attach_waking"];
 /// Timers that expire while nobody waits for them; started ones are looked at where there are any.
 const TIMER_STARTS: (&str, &str) = ("hrtimer_start", "attach_hrtimer_start");
 /// Cycles, all released otherwise, after which no timer is expected to release any.
@@ -177,6 +180,14 @@ impl Attacher {
 
     /// Interrupts first: a switch must not find one that began unseen.
     fn attach(&mut self, kernel: &Btf) -> Result<(), LoadError> {
+        let first = |(tracepoint, programs): &(&'static str, &'static str)| {
+            (programs.split('|').next().unwrap_or_default(), *tracepoint)
+        };
+        let mut ahead: Vec<(&str, &str)> =
+            NEEDED.iter().chain([&TIMER_STARTS]).map(first).collect();
+        // The longest first.
+        ahead.sort_by_key(|(program, _)| !LONGEST.contains(program));
+        self.object.load_ahead(kernel, &ahead);
         let mut ends_seen = !cfg!(target_arch = "x86_64");
         for (name, (entry, exit)) in SERVED {
             let exit = self.object.attach_btf_tracepoint(kernel, exit, &format!("{name}_exit"));

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::CString;
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 /// Why a program does not run.
@@ -59,6 +60,8 @@ pub(crate) struct Object {
     object: aya_obj::Object,
     maps: BTreeMap<String, OwnedFd>,
     allocated_ahead: HashSet<String>,
+    /// Programs that are loaded and not attached yet, each with its tracepoint.
+    loaded_ahead: Mutex<Vec<((String, String), OwnedFd)>>,
 }
 
 /// A program that runs at a tracepoint until this and what was cloned of it are dropped.
@@ -160,7 +163,8 @@ impl Object {
         let constants: HashMap<&str, (&[u8], bool)> =
             constants.iter().map(|(name, value)| (*name, (*value, true))).collect();
         object.patch_map_data(constants).map_err(|why| unfit(&why))?;
-        Ok(Object { object, maps: BTreeMap::new(), allocated_ahead: HashSet::new() })
+        let (maps, allocated_ahead) = (BTreeMap::new(), HashSet::new());
+        Ok(Object { object, maps, allocated_ahead, loaded_ahead: Mutex::default() })
     }
 
     /// Gives a map another shape than the source does: bytes of a value, and entries.
@@ -232,6 +236,51 @@ impl Object {
         self.object.relocate_calls(&text).map_err(|why| unfit(&Whole(&why)))
     }
 
+    /// Loads programs for tracepoints on all CPUs at once, those that take longest first: the
+    /// kernel follows each of their paths, which takes it a second and more. What is refused is
+    /// refused again where it is attached.
+    pub(crate) fn load_ahead(&self, kernel: &Btf, programs: &[(&str, &str)]) {
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        let next = AtomicUsize::new(0);
+        let work = || {
+            while let Some((program, tracepoint)) = programs.get(next.fetch_add(1, Relaxed)) {
+                let loaded = self.load_btf_tracepoint(kernel, program, tracepoint).ok();
+                if let (Some(loaded), Ok(mut ahead)) = (loaded, self.loaded_ahead.lock()) {
+                    ahead.push((((*program).to_owned(), (*tracepoint).to_owned()), loaded));
+                }
+            }
+        };
+        // On one CPU they are loaded where they are attached.
+        std::thread::scope(|scope| {
+            (1..workers.min(programs.len())).for_each(|_| drop(scope.spawn(work)));
+            if workers > 1 {
+                work();
+            }
+        });
+    }
+
+    fn load_btf_tracepoint(
+        &self,
+        kernel: &Btf,
+        program: &str,
+        tracepoint: &str,
+    ) -> Result<OwnedFd, LoadError> {
+        let is = |((of, at), _): &((String, String), OwnedFd)| of == program && at == tracepoint;
+        let mut ahead = self.loaded_ahead.lock().ok();
+        if let Some(ahead) = &mut ahead
+            && let Some(place) = ahead.iter().position(is)
+        {
+            return Ok(ahead.swap_remove(place).1);
+        }
+        drop(ahead);
+        let id = kernel.id_by_type_name_kind(&format!("btf_trace_{tracepoint}"), BtfKind::Typedef);
+        let id = id.map_err(|_| LoadError::NoTracepoint(tracepoint.to_owned()))?;
+        let instructions = self.instructions(program)?;
+        sys::load_program(ProgramShape::btf_tracepoint(program, id), &instructions).map_err(
+            |(why, log)| LoadError::Refused { tracepoint: tracepoint.to_owned(), why, log },
+        )
+    }
+
     /// Loads the program and attaches it to the kernel's tracepoint of that name.
     pub(crate) fn attach_btf_tracepoint(
         &self,
@@ -239,14 +288,12 @@ impl Object {
         program: &str,
         tracepoint: &str,
     ) -> Result<Attach, LoadError> {
-        let id = kernel.id_by_type_name_kind(&format!("btf_trace_{tracepoint}"), BtfKind::Typedef);
-        let id = id.map_err(|_| LoadError::NoTracepoint(tracepoint.to_owned()))?;
-        let refused =
-            |(why, log)| LoadError::Refused { tracepoint: tracepoint.to_owned(), why, log };
-        let instructions = self.instructions(program)?;
-        let program = sys::load_program(ProgramShape::btf_tracepoint(program, id), &instructions)
-            .map_err(refused)?;
-        Attach::new(tracepoint, program, How::Btf).map_err(|why| refused((why, String::new())))
+        let program = self.load_btf_tracepoint(kernel, program, tracepoint)?;
+        Attach::new(tracepoint, program, How::Btf).map_err(|why| LoadError::Refused {
+            tracepoint: tracepoint.to_owned(),
+            why,
+            log: String::new(),
+        })
     }
 
     /// The same for the return of a function of the kernel, where it can be traced (fexit).
