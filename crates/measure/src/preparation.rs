@@ -17,8 +17,8 @@ pub struct Preparation {
 const STACK: usize = 128 << 10;
 
 /// Gives back what setting up used, makes the rest resident and locks it as asked, and keeps CPUs
-/// out of deep idle states as asked. Called when every thread stands ready and before it is started;
-/// a second time for the next phase, with what the last call gave.
+/// out of deep idle states as asked. Called when every thread is ready and before it is started; a
+/// second time for the next phase, with what the last call gave.
 pub fn prepare(
     lock_memory: bool,
     dma_latency: Option<Nanos>,

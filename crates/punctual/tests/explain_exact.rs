@@ -204,8 +204,8 @@ fn a_run_is_replayed_and_explained_by_function() {
     }
 }
 
-/// On one CPU, of a kernel that does not preempt system calls, the controller of an idle cell has no
-/// page faults while it measures, and takes no part of the worst samples.
+/// On one CPU, of a kernel that does not preempt system calls, the controller of an idle cell has
+/// no page faults while it measures, and takes no part of the worst samples.
 #[test]
 fn punctual_does_not_delay_an_idle_cell() {
     for kernel in [KERNEL, "6.12-rt"] {

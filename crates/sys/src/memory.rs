@@ -5,8 +5,8 @@ use std::io;
 
 /// How much free heap is there before a measurement: what the controller thread allocates then.
 const HEAP: usize = 1 << 20;
-/// Larger blocks would be mapped and unmapped one by one: glibc takes no larger bound (HEAP_MAX_SIZE
-/// of malloc/arena.c, halved).
+/// Larger blocks would be mapped and unmapped one by one: glibc takes no larger bound (half of
+/// HEAP_MAX_SIZE in malloc/arena.c).
 #[cfg(target_env = "gnu")]
 const MAPPED_FROM: libc::c_int = 32 << 20;
 
@@ -45,8 +45,8 @@ fn populated(line: &str) -> Option<(usize, usize, libc::c_int)> {
 }
 
 /// Gives back what setting up has allocated, and leaves the calling thread room for what follows:
-/// free heap that stays, and blocks that are cut from it. Each block that is mapped anew is a system
-/// call whose pages the kernel has to clear.
+/// free heap that stays, and blocks that are cut from it. Each block that is mapped anew is a
+/// system call whose pages the kernel has to clear.
 pub fn settle_heap() {
     // SAFETY: malloc_trim and mallopt may be called at any time.
     #[cfg(target_env = "gnu")]
@@ -112,8 +112,8 @@ mod tests {
         assert_eq!(advice("x"), None);
     }
 
-    /// A mapping that nobody has touched is there, and so is what is allocated later. (Growth beyond
-    /// that is counted as faults too, although it is none: it is populated by its system call.)
+    /// A mapping that nobody has touched is there, and so is what is allocated later. (Growth
+    /// beyond that counts as faults too, although it is none: its system call populates it.)
     #[test]
     fn nothing_faults_once_all_is_locked() {
         let before = crate::mapping::Mapping::anonymous(1 << 20).expect("a mapping");

@@ -1,5 +1,5 @@
-//! Threads that poll: they wait for nothing, and so have no cycles. Each time that the CPU was taken
-//! from one is a sample of its series `gap`. And how every thread spent its time.
+//! Threads that poll: they wait for nothing, and so have no cycles. Each time that the CPU was
+//! taken from one is a sample of its series `gap`. And how every thread spent its time.
 
 use super::options::{CycleOptions, WORKLOAD};
 use super::rows::ThreadRow;
