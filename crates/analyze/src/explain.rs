@@ -10,6 +10,7 @@ mod cause;
 mod classify;
 mod culprits;
 mod evidence;
+mod irqs;
 mod observer;
 mod parts;
 #[cfg(test)]
@@ -28,6 +29,7 @@ mod wakeups;
 
 pub use cause::{Budget, Cause, GROUPS, Mode, device_name};
 pub use culprits::{Culprit, Ranking, rank};
+pub use irqs::is_enabled;
 pub use steal::is_long_exit;
 pub use wakeups::{Packet, Received, Socket, Wait, WakeUp, Waker};
 

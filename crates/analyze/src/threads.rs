@@ -22,7 +22,7 @@ pub use lanes::{CpuLane, IdleSpan, Lanes, ThreadLane, Windows, window};
 pub use tracker::{Coverage, Tracker, Warnings};
 
 use punctual_core::event::{FunctionId, PointId, PointKind, TaskState};
-use punctual_core::{MonotonicNs, Nanos, Tid};
+use punctual_core::{EventKind, MonotonicNs, Nanos, Tid};
 
 /// What a thread does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -66,6 +66,17 @@ impl From<TaskState> for ThreadState {
             TaskState::Stopped => ThreadState::Stopped,
             TaskState::Dead | TaskState::Other => ThreadState::Other,
         }
+    }
+}
+
+/// Whether the task that leaves a CPU may do this inside of the switch, with interrupts disabled:
+/// it waits for a lock, or another tracepoint shows it. What else it does shows a switch back to it
+/// that was not recorded.
+pub fn may_be_in_switch(what: &EventKind) -> bool {
+    match what {
+        EventKind::ContentionBegin { .. } | EventKind::ContentionEnd { .. } => true,
+        EventKind::Context { context, .. } => context.irqs_off != Some(false),
+        _ => false,
     }
 }
 

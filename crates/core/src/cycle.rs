@@ -7,6 +7,7 @@ mod series_kind;
 
 pub use calls::{
     CallClass, CallSet, DescriptorSet, FILE_CALLS, MARKED, POLLS, WAITING_CALLS, has_timed_out,
+    is_interrupted,
 };
 pub use kind::CycleKind;
 pub use moment::{Moment, MomentKind};

@@ -4,6 +4,7 @@
 //! Pairing, timeline and attribution see nothing else. What a number in an event is called stands
 //! in [`Names`].
 
+mod context;
 mod group;
 mod interface;
 mod kind;
@@ -12,6 +13,7 @@ mod names;
 mod recorded;
 mod tracepoint;
 
+pub use context::CpuContext;
 pub use group::Group;
 pub use interface::InterfaceName;
 pub use kind::{EventKind, Futex, PointKind, TaskState, signal};

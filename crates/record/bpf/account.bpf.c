@@ -85,7 +85,7 @@ INLINE int switch_of(u64 *ctx, u64 state)
 	else if (cpu && is_of(cpu, next))
 		begins_awake(cpu, next, false);
 	/* It sleeps on its way to user mode: the freezer of its control group holds it. */
-	if (blocked && prev->jobctl & JOBCTL_TRAP_FREEZE)
+	if (blocked && is_frozen(prev))
 		blocked = WIRE_PART_STOPPED;
 	return switched(prev->pid, blocked, next->pid, next->prio);
 }

@@ -134,6 +134,9 @@ struct attached {
 	u32 holder_by;
 	u32 moments; /* of the cycle */
 	u32 stopped; /* its sleep was interrupted by a stop, and goes on */
+	u32 held_up; /* the wait that the next cycle begins with was interrupted by a stop */
+	u32 returning_from_wait; /* it has a CPU again after a wait, and has done nothing since */
+	u32 waited; /* it was woken from a wait that signals end, and in a call */
 	struct own_timer timers[TIMERS];
 	struct wire_moment moment; /* the one that goes on; `begin` 0: none */
 	/* Here and not on the stack, where the verifier would follow each call on its own: it takes a
@@ -923,8 +926,21 @@ INLINE u32 own_part(struct attached *t)
 /* The time that a running thread had until now. */
 NOINLINE int ran_until(struct attached *t, struct cpu *cpu, u64 now)
 {
-	if (t && cpu)
-		divide(&t->account, cpu, now, own_part(t));
+	if (!t || !cpu)
+		return 0;
+	divide(&t->account, cpu, now, own_part(t));
+	t->returning_from_wait = 0;
+	return 0;
+}
+
+/* The call returns in which it waited: what came since it was switched to is the switch, of which
+ * no event shows a nearer end. */
+NOINLINE int returned(struct attached *t, struct cpu *cpu, u64 now)
+{
+	if (!t || !cpu || !t->returning_from_wait)
+		return ran_until(t, cpu, now);
+	t->returning_from_wait = 0;
+	divide(&t->account, cpu, now, WIRE_PART_SWITCH);
 	return 0;
 }
 
@@ -1137,6 +1153,7 @@ INLINE void next_cycle(struct attached *t, const struct call *call, u64 entered,
 	c->hidden = 0;
 	t->moments = 0;
 	t->stopped = 0;
+	t->held_up = 0;
 }
 
 /* Beyond the end of a stack there is another one, if any. */
@@ -1465,6 +1482,7 @@ INLINE int wake_up(struct attached *t, struct cpu *here, u32 tid, u32 target, u6
 		if (unlikely(t->within == WIRE_PART_STOPPED)) {
 			blame_stopper(t);
 			t->times.stopped += slept;
+			t->held_up = t->phase == INTERRUPTED;
 		}
 		if (t->within != WIRE_PART_LOCK)
 			awaited(t, slept);
@@ -1693,7 +1711,7 @@ NOINLINE int work_out_all(struct attached *t, u32 tid)
 	t->unsure = 0;
 	if (stage == ARRIVAL_POSTPONED)
 		return 0;
-	divide_by(a, p->returned, p->returned_hard, p->returned_soft, WIRE_PART_KERNEL);
+	divide_by(a, p->returned, p->returned_hard, p->returned_soft, WIRE_PART_SWITCH);
 	returns(t, p->returned);
 	return 0;
 }
@@ -1793,6 +1811,7 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 		stolen_from_run(t, cpu);
 	t->account.prio = task->prio;
 	t->account.task = (u64)task;
+	t->waited = t->call && state & TASK_INTERRUPTIBLE;
 	if (!state && ends_period(task)) {
 		state = TASK_INTERRUPTIBLE;
 	} else if (!state) {
@@ -1809,8 +1828,8 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 	if (again)
 		same_call(t, call);
 	cut = in_call && state & TASK_INTERRUPTIBLE && (again || ends_cycle(tid, call));
-	/* It sleeps on its way out of the call: the freezer of its control group holds it. */
-	frozen = t->phase == INTERRUPTED && !t->call;
+	/* It sleeps on its way to user mode: the freezer of its control group holds it. */
+	frozen = is_frozen(task) || (t->phase == INTERRUPTED && !t->call);
 	cut = cut && !frozen;
 	t->within = part_of_sleep(call, in_call, state);
 	if (state & TASK_STOPPED_OR_TRACED || frozen) {
@@ -1906,6 +1925,7 @@ INLINE void arrives_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 	}
 	if (unlikely(t->taken))
 		end_gap(t, tid, now);
+	t->returning_from_wait = t->waited && t->state == READY;
 	set_state(t, RUNNING, now);
 	t->early = 0;
 	a->active = 0;
@@ -2105,8 +2125,11 @@ PROGRAM(attach_sys_exit)
 	if (t->phase == OPEN || t->phase == NO_CYCLE || t->phase == INTERRUPTED) {
 		u32 within, stopper = c->awaited;
 		u64 stopped = c->awaited_ns;
+		u32 held_up;
 
 		FORGET(t->again) = t->phase == INTERRUPTED && call->number == restart_syscall;
+		/* The kernel calls again what waits for an instant, and that passed meanwhile. */
+		held_up = FORGET(t->again) | FORGET(t->held_up);
 		if (FORGET(t->again)) {
 			/* It had ended meanwhile. */
 			same_call(t, call);
@@ -2129,15 +2152,14 @@ PROGRAM(attach_sys_exit)
 			if (t->phase == OPEN)
 				publish_cycle(t, tid, t->entered);
 			next_cycle(t, call, FORGET(t->again) ? c->entered : t->entered, within);
-			if (FORGET(t->again)) {
+			if (held_up) {
 				/* The stop is this one's. */
 				c->awaited = stopper;
 				c->awaited_ns = stopped;
 			}
 			if (t->passed && !(t->woken && t->passed == t->wake_expires)) {
 				release_passed(t, now,
-					       FORGET(t->again) ? WIRE_PART_STOPPED :
-								  WIRE_PART_OVERRUN);
+					       held_up ? WIRE_PART_STOPPED : WIRE_PART_OVERRUN);
 			} else {
 				t->slept = t->wake_at;
 				release(t, tid, cpu, t->wake_at, t->wake_expires);
@@ -2145,7 +2167,7 @@ PROGRAM(attach_sys_exit)
 			}
 		}
 	}
-	ran_until(t, cpu, now);
+	returned(t, cpu, now);
 	if (t->phase == WOKEN) {
 		returns(t, now);
 		compare_clocks(t, task);

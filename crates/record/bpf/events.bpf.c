@@ -132,12 +132,6 @@ NOINLINE int telling_switch(u64 *ctx, struct buffer *buffer, u32 cpu, u32 state)
 	return state & TASK_UNINTERRUPTIBLE ? emit_stack(ctx) : 0;
 }
 
-/* The freezer of its control group holds the task: it sleeps like any other. */
-INLINE bool is_frozen(struct task_struct *task)
-{
-	return task->jobctl & JOBCTL_TRAP_FREEZE;
-}
-
 INLINE int switch_of(u64 *ctx, u32 state)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];

@@ -297,4 +297,10 @@ INLINE bool held_back(struct task_struct *task)
 	return held;
 }
 
+/* The freezer of its control group holds the task: it sleeps like any other. */
+INLINE bool is_frozen(struct task_struct *task)
+{
+	return task->jobctl & JOBCTL_TRAP_FREEZE;
+}
+
 #endif

@@ -248,6 +248,12 @@ struct wire_interrupted {
 #define WIRE_NAME 65
 #define WIRE_RAW 66
 #define WIRE_TRACEPOINT 67
+#define WIRE_CONTEXT 68 /* of another tool's trace */
+struct wire_context {
+	u64 site;
+	u32 bits; /* as core::event::CpuContext has them */
+	u32 section;
+};
 struct wire_point {
 	u32 point;
 	u8 kind; /* 0 point, 1 begin, 2 end */
@@ -357,7 +363,8 @@ struct wire_counts {
 #define WIRE_PART_SLACK 20 /* the kernel let the timer expire later */
 #define WIRE_PART_KERNEL 21 /* the thread itself, in a system call */
 #define WIRE_PART_TIMEOUT 22 /* what it waited for did not come */
-#define WIRE_CYCLE_PARTS 23
+#define WIRE_PART_SWITCH 23 /* the CPU was switching to the thread */
+#define WIRE_CYCLE_PARTS 24
 #define WIRE_ACCOUNT_ROOM 32 /* a power of two */
 
 #define WIRE_ACCOUNT_THREADS 1024
@@ -464,8 +471,8 @@ struct wire_cycle {
 	u8 culprit_comm[16];
 	u8 holder_comm[16];
 	u8 awaited_comm[16];
-	u64 wake[23]; /* WIRE_CYCLE_PARTS: from `release` to `returned` */
-	u64 run[23]; /* from there to `again` */
+	u64 wake[24]; /* WIRE_CYCLE_PARTS: from `release` to `returned` */
+	u64 run[24]; /* from there to `again` */
 };
 
 /* Where the cycle that a thread is in stands in its value in the map `threads`, for user space: the
@@ -477,8 +484,8 @@ struct wire_cycle {
 #define WIRE_ATTACHED_POSTPONED 608
 #define WIRE_ATTACHED_RETURNED 752
 #define WIRE_ATTACHED_CYCLE 832
-#define WIRE_ATTACHED_ENTERED 1640
-#define WIRE_ATTACHED_ASKED 1736
+#define WIRE_ATTACHED_ENTERED 1664
+#define WIRE_ATTACHED_ASKED 1760
 #define WIRE_PHASE_OPEN 1
 #define WIRE_PHASE_WAITING 2
 #define WIRE_PHASE_WOKEN 3
@@ -513,7 +520,7 @@ struct wire_moment {
 #define WIRE_POLLS_AFTER 100000000 /* ns after the return of its last wait a thread polls */
 struct wire_gap {
 	u64 begin;
-	u64 parts[23]; /* WIRE_CYCLE_PARTS: these add up to it */
+	u64 parts[24]; /* WIRE_CYCLE_PARTS: these add up to it */
 	u64 by_ns; /* how long the task that had the CPU for the longest had it */
 	u32 by; /* that task; 0: none */
 	u32 spare;

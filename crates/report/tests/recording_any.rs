@@ -5,7 +5,8 @@ use crate::support::synthetic::{Recipe, write};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use punctual_core::event::{
-    FunctionId, Futex, PointId, PointKind, RecordBytes, StackId, TaskState, TracepointId,
+    CpuContext, FunctionId, Futex, PointId, PointKind, RecordBytes, StackId, TaskState,
+    TracepointId,
 };
 use punctual_core::{Event, EventKind, MonotonicNs, Tid};
 use punctual_report::export::{Format, RecordingInput, export_recording};
@@ -84,6 +85,9 @@ fn what() -> impl Strategy<Value = EventKind> {
             error: -5
         }),
         proptest::option::of(n()).prop_map(|call| EventKind::Interrupted { call }),
+        (n(), any::<u64>(), any::<bool>()).prop_map(|(bits, site, section)| {
+            EventKind::Context { context: CpuContext::of_bits(bits), site, section }
+        }),
         n().prop_map(|task| EventKind::Unthrottled { task: Tid(task) }),
         (n(), proptest::collection::vec(any::<u8>(), 0..80)).prop_map(|(id, record)| {
             EventKind::Tracepoint {

@@ -567,8 +567,8 @@ impl Cycles {
 
     /// Each thread with cycles as a measure of the bundle.
     pub fn measures(&self) -> impl Iterator<Item = MeasureMeta> {
-        let cyclic = self.all().filter(|thread| thread.label().is_some()).map(Thread::measure);
-        cyclic.chain(self.polling.measures())
+        let cyclic = self.all().filter(|thread| thread.label().is_some());
+        cyclic.map(|thread| thread.measure(&self.calls)).chain(self.polling.measures())
     }
 
     /// The lines of a live view.

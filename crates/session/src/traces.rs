@@ -1,6 +1,8 @@
 //! A trace as a bundle: its events as a recording, and the cycles that its threads are found to
 //! have as series, as `attach` measures them.
 
+#[cfg(test)]
+mod causes;
 mod foreign;
 #[cfg(test)]
 mod packets;

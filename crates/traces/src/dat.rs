@@ -109,7 +109,7 @@ impl DatReader {
             self.decoder.lost(cpu, at, count, out);
         }
         let (record, order) = (lane.record(), self.head.order);
-        let head = Head { at, cpu, tid: None };
+        let head = Head { at, cpu, tid: None, context: None, site: 0 };
         let id = order.at(record, 0, 2).map(|id| id as u16);
         match id.and_then(|id| self.head.formats.layouts.get_mut(&id)) {
             Some(layout) => layout.take(record, order, head, &mut self.decoder, out),

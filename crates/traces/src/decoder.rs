@@ -3,7 +3,9 @@
 use crate::facts::TracepointCount;
 use crate::meaning::{Form, Meaning, Values, futex, tid, vector_name};
 use crate::syscall::{Call, NumberedCalls};
-use punctual_core::event::{Event, EventKind, Futex, Group, Names, Source, TaskName, Tid};
+use punctual_core::event::{
+    CpuContext, Event, EventKind, Futex, Group, Names, Source, TaskName, Tid,
+};
 use punctual_core::{CpuSet, Missing, MonotonicNs};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -15,6 +17,10 @@ pub(crate) struct Head {
     pub(crate) cpu: u16,
     /// As the record has it: `None` where the task is not known.
     pub(crate) tid: Option<Tid>,
+    /// What its header shows of the CPU, where it has that.
+    pub(crate) context: Option<CpuContext>,
+    /// The kernel function that it names; 0: none.
+    pub(crate) site: u64,
 }
 
 /// A tracepoint of the trace.
@@ -43,6 +49,8 @@ struct Cpu {
     last: i64,
     recorded: u64,
     lost: u64,
+    /// The task that the last event, a switch, left: what it is seen to do is in the switch.
+    leaving: Option<Tid>,
 }
 
 /// Collects what records say.
@@ -79,6 +87,8 @@ pub(crate) const COMM: usize = 16;
 /// Numbers of names that stand where text has the name of a function instead of its address: no
 /// kernel has code there.
 const FIRST_INTERNED: u64 = 1 << 12;
+/// Behind all of them: the kernel's own.
+const FIRST_ADDRESS: u64 = 1 << 32;
 
 impl Decoder {
     /// Adds a tracepoint, or finds it; `None` where there are too many.
@@ -115,6 +125,34 @@ impl Decoder {
         self.on_cpu(head);
     }
 
+    /// The same; where the header of the record is evidence, that is kept.
+    pub(crate) fn pass_with_context(
+        &mut self,
+        tracepoint: usize,
+        head: Head,
+        out: &mut VecDeque<Event>,
+    ) {
+        self.pass(tracepoint, head);
+        let (Some(tid), Some(mut context)) = (head.tid, head.context) else { return };
+        let section = match self.tracepoints[tracepoint].name.rsplit(':').next() {
+            Some("irq_disable") => Some(true),
+            Some("irq_enable") => Some(false),
+            _ => None,
+        };
+        context.irqs_off = section.or(context.irqs_off);
+        let switching = self.cpu(head.cpu).is_some_and(|cpu| cpu.leaving == Some(tid));
+        if section.is_none() && !switching && !shows_enabled(context) {
+            return;
+        }
+        let name = self.tracepoints[tracepoint].name.clone();
+        let site = match head.site {
+            0 => self.intern(name.as_bytes()).unwrap_or_default() as u64,
+            site => site,
+        };
+        let what = EventKind::Context { context, site, section: section.is_some() };
+        out.push_back(Event { at: MonotonicNs(head.at), cpu: head.cpu, tid, what });
+    }
+
     /// Takes a record: its event, if it makes one, is appended.
     pub(crate) fn take(
         &mut self,
@@ -145,6 +183,12 @@ impl Decoder {
             _ => None,
         };
         let Some(tid) = of_record.or(head.tid) else { return };
+        if let Some(cpu) = self.cpu(head.cpu) {
+            cpu.leaving = match meaning {
+                Meaning::Switch => Some(tid),
+                _ => cpu.leaving.filter(|leaving| *leaving == tid),
+            };
+        }
         self.learn(meaning, vector, &what, values);
         if let EventKind::SyscallEnter { number, args } = what {
             self.futex_entered(tid, number, args, head, out);
@@ -154,6 +198,15 @@ impl Decoder {
             self.futex_left(tid, number, result, head, out);
         }
         self.tracepoints[tracepoint].count.used += 1;
+        // A system call begins and ends with interrupts enabled.
+        let calls = matches!(meaning, Meaning::SyscallEnter | Meaning::SyscallExit);
+        if let Some(context) = head.context.filter(|context| !calls && shows_enabled(*context)) {
+            let what = EventKind::Context { context, site: head.site, section: false };
+            out.push_back(Event { at: MonotonicNs(head.at), cpu: head.cpu, tid, what });
+            if head.site >= FIRST_ADDRESS && self.addresses.len() < MOST_NAMES {
+                self.addresses.insert(head.site);
+            }
+        }
     }
 
     /// Takes a system call that is named by its tracepoint.
@@ -497,6 +550,11 @@ impl Decoder {
             ..Names::default()
         }
     }
+}
+
+/// Whether the CPU took interrupts.
+fn shows_enabled(context: CpuContext) -> bool {
+    context.irqs_off == Some(false) && !context.hardirq
 }
 
 /// Without which of its events an absence in a group means nothing.

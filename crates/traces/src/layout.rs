@@ -5,7 +5,7 @@ use crate::decoder::{Decoder, Head};
 use crate::format::{Field, Format};
 use crate::meaning::{Form, Meaning, SLOTS, Values, tid};
 use crate::task_state::StateBits;
-use punctual_core::event::Event;
+use punctual_core::event::{CpuContext, Event};
 use std::collections::VecDeque;
 
 /// A tracepoint whose records are read.
@@ -18,6 +18,9 @@ pub(crate) struct Layout {
     /// For a system call by name: its number, two arguments or the result.
     call: [Option<Field>; 3],
     pid: Option<Field>,
+    /// The common flags and depth of preemption, and the function that the record names.
+    context: [Option<Field>; 2],
+    site: Option<Field>,
     state: StateBits,
     /// Its place in the decoder, once a record was seen.
     place: Option<Option<usize>>,
@@ -40,6 +43,8 @@ impl Layout {
             fields,
             call,
             pid: format.field("common_pid"),
+            context: ["common_flags", "common_preempt_count"].map(|name| format.field(name)),
+            site: ["call_site", "caller_offs"].iter().find_map(|name| format.field(name)),
             state: match meaning {
                 Some(Meaning::Switch) => StateBits::of_print_format(&format.print),
                 _ => StateBits::default(),
@@ -72,11 +77,17 @@ impl Layout {
         if head.tid.is_none() {
             head.tid = self.pid.and_then(|pid| pid.number(record, order)).and_then(tid);
         }
+        let byte = |field: Option<Field>| field.and_then(|field| field.number(record, order));
+        if let [Some(flags), count] = self.context.map(byte) {
+            let count = count.unwrap_or_default();
+            head.context = Some(CpuContext::of_record(flags as u8, count as u8));
+            head.site = byte(self.site).unwrap_or_default() as u64;
+        }
         let Some(meaning) = self.meaning else {
             if decoder.known(place).call.is_some() {
                 self.take_call(place, record, order, head, decoder, out);
             } else {
-                decoder.pass(place, head);
+                decoder.pass_with_context(place, head, out);
             }
             return;
         };

@@ -13,7 +13,7 @@ use crate::reader::{About, Reader};
 use line::{Line, Parsed, number, parse};
 use lines::Lines;
 use punctual_core::Nanos;
-use punctual_core::event::{Event, Tid};
+use punctual_core::event::{CpuContext, Event, Tid};
 use said::Said;
 use std::collections::{HashMap, VecDeque};
 use std::io::Read;
@@ -32,6 +32,8 @@ pub(crate) struct TextReader {
     decoder: Decoder,
     tracepoints: HashMap<Vec<u8>, usize>,
     said: Said,
+    /// Its flags have a column for lazy requests to reschedule.
+    lazy: bool,
     /// The finest step that was seen.
     step: Option<i64>,
 }
@@ -46,6 +48,7 @@ impl TextReader {
             decoder: Decoder::default(),
             tracepoints: HashMap::new(),
             said: Said::default(),
+            lazy: false,
             step: None,
         }
     }
@@ -53,7 +56,7 @@ impl TextReader {
 
 impl Reader for TextReader {
     fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
-        let TextReader { lines, decoder, tracepoints, said, step } = self;
+        let TextReader { lines, decoder, tracepoints, said, lazy, step } = self;
         for _ in 0..AT_ONCE {
             let Some(line) = lines.next()? else {
                 said.end(decoder);
@@ -67,8 +70,9 @@ impl Reader for TextReader {
                 Parsed::Event(line) => {
                     *step = Some(step.map_or(line.step, |step| step.min(line.step)));
                     said.before(&line, decoder, out);
+                    *lazy |= CpuContext::is_lazy(line.flags);
                     if !lost(&line, decoder, out) {
-                        take(&line, decoder, tracepoints, out);
+                        take(&line, *lazy, decoder, tracepoints, out);
                     }
                 }
                 Parsed::Comment(text) => said.comment(text, decoder),
@@ -114,6 +118,7 @@ fn lost(line: &Line<'_>, decoder: &mut Decoder, out: &mut VecDeque<Event>) -> bo
 
 fn take(
     line: &Line<'_>,
+    lazy: bool,
     decoder: &mut Decoder,
     tracepoints: &mut HashMap<Vec<u8>, usize>,
     out: &mut VecDeque<Event>,
@@ -123,7 +128,11 @@ fn take(
     if let Some(process) = line.process {
         decoder.process(tid, process);
     }
-    let head = Head { at: line.at, cpu: line.cpu, tid: Some(tid) };
+    let context = CpuContext::of_columns(line.flags, lazy);
+    let names =
+        context.is_some_and(|of| of.irqs_off == Some(false)) || line.name.starts_with(b"irq_");
+    let site = if names { fields::site(line.rest, decoder) } else { 0 };
+    let head = Head { at: line.at, cpu: line.cpu, tid: Some(tid), context, site };
     if let Some((meaning, values)) = fields::of_tracer(line.text) {
         let name = if meaning == Meaning::Switch { "sched_switch" } else { "sched_wakeup" };
         if let Some(tracepoint) = decoder.tracepoint(None, name) {
@@ -148,7 +157,7 @@ fn take(
             let values = fields::of_call(enter, rest);
             decoder.take_call(tracepoint, None, &values, head, out);
         }
-        (None, None) => decoder.pass(tracepoint, head),
+        (None, None) => decoder.pass_with_context(tracepoint, head, out),
     }
 }
 

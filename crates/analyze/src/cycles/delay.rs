@@ -11,6 +11,8 @@ pub struct Delay {
     pub time: Nanos,
     /// Who did it, where that is known.
     pub by: Option<By>,
+    /// The thread slept for a time of its own choice, in this system call.
+    pub own_call: Option<u32>,
 }
 
 /// The thread that delayed a cycle.
@@ -63,5 +65,11 @@ pub fn find_delay(cycle: &Cycle, typical: &Split) -> Option<Delay> {
         }
         _ => None,
     };
-    (time > Nanos::ZERO).then_some(Delay { part, time, by })
+    let slept = |one: &Awaited| one.by == WokenBy::Sleep && is_share(one.time, CULPRIT);
+    let own_call = cycle
+        .awaited
+        .filter(|one| matches!(part, MainPart::Waiting | MainPart::Timeout) && slept(one))
+        .and_then(|one| cycle.longest_call.filter(|(_, time)| *time >= one.time))
+        .map(|(call, _)| call);
+    (time > Nanos::ZERO).then_some(Delay { part, time, by, own_call })
 }

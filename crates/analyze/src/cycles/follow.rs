@@ -47,7 +47,7 @@ impl NotEnded {
                 Unfinished { at_least: took, lasted: took, ended: true, ..open }
             }
             (SeriesKind::Wakeup | SeriesKind::Response, _) => open,
-            (SeriesKind::Execution | SeriesKind::Period, _) => {
+            (SeriesKind::Execution | SeriesKind::Period | SeriesKind::Gap, _) => {
                 Unfinished { at_least: Nanos::ZERO, ..open }
             }
         }

@@ -17,6 +17,7 @@ pub use calls::Calls;
 pub use shown::{Shown, missing};
 
 use crate::gaps::{Gaps, Scope};
+use crate::threads::may_be_in_switch;
 use cpu::{Cpu, Expiry};
 use punctual_core::cycle::{
     CallClass, Cycle, DescriptorSet, Gap, Moment, MomentKind, OpenCycle, TaskName, ThreadTimes,
@@ -118,6 +119,7 @@ impl Stream {
     pub fn push(&mut self, event: &Event, take: &mut dyn FnMut(Found)) {
         if event.what.group().is_none() {
             match event.what {
+                EventKind::Context { .. } if self.is_inside_switch(event) => self.switching(event),
                 EventKind::Lost { .. } if event.cpu != Event::NO_CPU => self.lost(take),
                 EventKind::Unthrottled { .. } => self.unthrottled(event),
                 _ => {}
@@ -130,6 +132,9 @@ impl Stream {
         }
         self.now = self.now.max(event.at);
         let event = &Event { at: self.now, ..*event };
+        if self.is_inside_switch(event) {
+            return self.switching(event);
+        }
         self.is_seen(event);
         let (at, tid) = (event.at, event.tid.0);
         match event.what {
@@ -268,6 +273,23 @@ impl Stream {
         }
     }
 
+    /// Whether the task that the last switch of its CPU left is seen to do this: it does so inside
+    /// of that switch.
+    fn is_inside_switch(&self, event: &Event) -> bool {
+        let cpu = self.cpus.get(&event.cpu);
+        cpu.is_some_and(|cpu| cpu.leaving == Some(event.tid.0)) && may_be_in_switch(&event.what)
+    }
+
+    fn switching(&mut self, event: &Event) {
+        let at = self.now.max(event.at);
+        let Stream { cpus, threads, .. } = self;
+        let Some(cpu) = cpus.get(&event.cpu) else { return };
+        let next = cpu.running.and_then(|tid| threads.get_mut(&tid));
+        if let Some(thread) = next.filter(|thread| thread.state == State::Running) {
+            thread.switches(cpu, at);
+        }
+    }
+
     /// A CPU runs one task from switch to switch: where an event shows another one, a switch was
     /// not recorded.
     fn is_seen(&mut self, event: &Event) {
@@ -276,6 +298,7 @@ impl Stream {
         let Stream { cpus, threads, .. } = self;
         let cpu = cpus.entry(cpu).or_default();
         if cpu.running == Some(tid.0) {
+            cpu.leaving = None;
             return;
         }
         for tid in &cpu.waiting {
@@ -360,7 +383,8 @@ impl Stream {
 
     fn enters(&mut self, event: &Event, number: u32, args: [u64; 2]) {
         let (at, tid) = (event.at, event.tid.0);
-        let call = self.calls.call(number, args);
+        let mut call = self.calls.call(number, args);
+        let restarts = self.calls.is_restart(number);
         let mark = self.calls.mark(number);
         if self.thread(tid, event.cpu, at).is_none() {
             return;
@@ -370,6 +394,9 @@ impl Stream {
             return;
         };
         thread.runs(event.cpu, cpu, at);
+        if restarts && thread.phase == Phase::Interrupted {
+            call = thread.cycle.call;
+        }
         thread.call = Some((call, at));
         thread.has_called = true;
         thread.in_call = Default::default();
@@ -413,7 +440,9 @@ impl Stream {
         };
         self.leaves(event, prev_state, prev_prio, (part, next.0), take);
         self.arrives(event, next.0, next_prio, take);
-        self.cpu(number).switches(at, next.0, next_prio);
+        let cpu = self.cpu(number);
+        cpu.switches(at, next.0, next_prio);
+        cpu.leaving = Some(event.tid.0).filter(|leaves| *leaves != next.0 && next.0 != 0);
         if let Some(thread) = self.threads.get_mut(&event.tid.0)
             && matches!(thread.state, State::Ready(Readiness::ByCpu))
         {
@@ -474,6 +503,12 @@ impl Stream {
             _ if thread.reclaims => MainPart::Reclaim,
             (_, Some((call, _))) => self.calls.part_of_sleep(call, state),
             (TaskState::Blocked, None) if thread.faulted => MainPart::PageFault,
+            // On its way to user mode the freezer of its control group lets it sleep so.
+            (TaskState::Sleeping, None)
+                if self.shown.calls && thread.has_called && !thread.faulted =>
+            {
+                MainPart::Stopped
+            }
             (_, None) if self.shown.calls && thread.has_called => MainPart::PageFault,
             (_, None) if thread.locks => MainPart::Lock,
             _ => MainPart::Waiting,
@@ -519,7 +554,9 @@ impl Stream {
         }
         thread.prio = Some(prio);
         thread.runs_on(number);
+        let woken = thread.is_woken && matches!(thread.state, State::Ready(_));
         thread.runs(number, cpu, at);
+        thread.returns_from = woken.then_some(at);
         if let Some(moment) = thread.end_moment(at) {
             take(Found::Moment(moment));
         }
@@ -654,8 +691,17 @@ impl Stream {
         else {
             return;
         };
+        if thread.returns_from.is_some() {
+            thread.switches(cpu, at);
+        }
         thread.runs(event.cpu, cpu, at);
         let Some((call, entered)) = thread.call else { return };
+        if matches!(thread.phase, Phase::Waiting | Phase::Woken)
+            && self.calls.interrupted(call, result, thread.cycle.by)
+        {
+            (thread.phase, thread.call) = (Phase::Interrupted, None);
+            return;
+        }
         if thread.phase == Phase::Waiting {
             thread.is_released_unseen(at);
         } else if ends && !thread.slept && thread.phase != Phase::Woken {

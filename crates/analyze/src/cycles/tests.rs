@@ -367,7 +367,7 @@ fn what_delayed_a_cycle_is_what_took_longer_than_usual_and_who_took_half_of_that
     let ran = |ns| Some(Culprit { tid: 9, name, time: Nanos(ns), behind: Nanos(ns) });
     let of = |part, ns, by: Option<u32>| {
         let by = by.map(|tid| By { tid, name, likely: false });
-        Some(Delay { part, time: Nanos(ns), by })
+        Some(Delay { part, time: Nanos(ns), by, own_call: None })
     };
     let behind = |ns| found(MainPart::Runqueue, 1_100, Cycle { culprit: ran(ns), ..quiet });
     assert_eq!(behind(130), of(MainPart::Runqueue, 1_000, Some(9)), "others share the delay");

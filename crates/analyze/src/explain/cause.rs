@@ -53,9 +53,15 @@ pub enum Cause {
     /// The hypervisor or the firmware had taken the CPUs: no event on any CPU, and timers of
     /// several were overdue.
     Steal,
-    /// The timer interrupt was delayed although a task ran: interrupts were disabled, or, where
-    /// that task was in user mode, the timer hardware or the hypervisor delayed it.
+    /// The timer interrupt was delayed although a task ran: interrupts were disabled or the CPU
+    /// stalled, or, where that task was in user mode, the timer hardware or the hypervisor delayed
+    /// it.
     TimerIrqDelay {
+        running: Tid,
+        mode: Mode,
+    },
+    /// The same, with interrupts enabled.
+    CpuStall {
         running: Tid,
         mode: Mode,
     },
@@ -94,6 +100,8 @@ pub enum Cause {
     Runqueue {
         behind: Tid,
     },
+    /// Its CPU was switching to it.
+    Switch,
     /// It was being moved to another CPU.
     Migration {
         /// The task that moved it.
@@ -123,6 +131,11 @@ pub enum Cause {
     Waiting {
         /// The task that woke it; `None`: an interrupt, or unknown.
         woken_by: Option<Tid>,
+    },
+    /// It slept for a time of its own choice.
+    OwnSleep {
+        /// The system call that it slept in.
+        call: u32,
     },
     /// What it waited for did not come in time.
     Timeout {
@@ -155,6 +168,7 @@ impl Cause {
         match self {
             Cause::Steal => CauseKind::Steal,
             Cause::TimerIrqDelay { .. } => CauseKind::TimerIrqDelay,
+            Cause::CpuStall { .. } => CauseKind::CpuStall,
             Cause::Interrupt(Interrupt::Hard(_) | Interrupt::Vector(_)) => CauseKind::Irq,
             Cause::Interrupt(Interrupt::Soft(_)) => CauseKind::Softirq,
             Cause::IdleExit { .. } => CauseKind::IdleExit,
@@ -163,13 +177,14 @@ impl Cause {
             Cause::Preempted { .. } => CauseKind::Preempted,
             Cause::Throttled { .. } => CauseKind::Throttled,
             Cause::Runqueue { .. } => CauseKind::Runqueue,
+            Cause::Switch => CauseKind::Switch,
             Cause::Migration { .. } => CauseKind::Migration,
             Cause::Lock { .. } => CauseKind::Lock,
             Cause::Inversion { .. } => CauseKind::PriorityInversion,
             Cause::Io { .. } => CauseKind::Io,
             Cause::PageFault => CauseKind::PageFault,
             Cause::Reclaim => CauseKind::Reclaim,
-            Cause::Waiting { .. } => CauseKind::Waiting,
+            Cause::Waiting { .. } | Cause::OwnSleep { .. } => CauseKind::Waiting,
             Cause::Timeout { .. } => CauseKind::Timeout,
             Cause::TimerSlack => CauseKind::TimerSlack,
             Cause::Stopped { .. } => CauseKind::Stopped,
@@ -187,10 +202,10 @@ impl Cause {
     /// The task that is responsible for it, where one is: the one that ran, held or woke.
     pub fn task(self) -> Option<Tid> {
         match self {
-            Cause::TimerIrqDelay { running, .. } | Cause::NonPreemptible { running, .. } => {
-                Some(running)
-            }
-            Cause::Throttled { running, .. } => Some(running),
+            Cause::TimerIrqDelay { running, .. }
+            | Cause::CpuStall { running, .. }
+            | Cause::NonPreemptible { running, .. }
+            | Cause::Throttled { running, .. } => Some(running),
             Cause::Preempted { by, .. } | Cause::Migration { by } | Cause::Inversion { by, .. } => {
                 Some(by)
             }
@@ -208,6 +223,7 @@ impl Cause {
     pub fn mode(self) -> Option<Mode> {
         match self {
             Cause::TimerIrqDelay { mode, .. }
+            | Cause::CpuStall { mode, .. }
             | Cause::NonPreemptible { mode, .. }
             | Cause::OwnExecution { mode } => Some(mode),
             _ => None,
@@ -225,6 +241,7 @@ impl Cause {
             ),
             Cause::Io { device } => Some(device_name(device, names)),
             Cause::OwnExecution { mode: Mode::Syscall(number) }
+            | Cause::OwnSleep { call: number }
             | Cause::Timeout { call: number } => Some(names.syscall(number)),
             Cause::OwnExecution { mode: Mode::User } => Some("user mode".to_owned()),
             cause => cause.task().map(|tid| names.task(tid)),

@@ -1,5 +1,6 @@
 //! Which cause a piece of a thread's time has, from what is known of one of its instants.
 
+use super::irqs::{self, Interrupts};
 use super::search::switched_to;
 use super::segment::Segment;
 use super::slack::has_slack;
@@ -8,7 +9,7 @@ use super::thread_timeline::ThreadTimeline;
 use super::trace_context::TraceContext;
 use super::wakeups::sender;
 use super::{Budget, Cause, Kind, Mode};
-use crate::threads::{CpuSpan, ThreadState};
+use crate::threads::{CpuSpan, ThreadSpan, ThreadState};
 use punctual_core::cycle::has_timed_out;
 use punctual_core::event::{Group, TaskState, Tid};
 use punctual_core::{Event, EventKind, MonotonicNs};
@@ -16,6 +17,9 @@ use punctual_core::{Event, EventKind, MonotonicNs};
 /// Kernel priorities below this are real-time (include/linux/sched/prio.h: MAX_RT_PRIO); deadline
 /// tasks have −1.
 const REAL_TIME: i16 = 100;
+/// The stopper thread (migration/N), which runs for a migration alone; another task that moves the
+/// thread had the CPU for itself before (load balancing in a tick, or at a switch).
+const STOPPER: i16 = 0;
 /// This many events before a wake-up are searched for a completed request.
 const NEARBY: usize = 64;
 /// This many events of a CPU are searched for how the task got it that runs.
@@ -78,6 +82,8 @@ fn running(context: &TraceContext, segment: &Segment, cpu: u16, at: MonotonicNs)
     let timeline = segment.timeline;
     let cause = if let Some(interrupt) = context.interrupt(cpu, at) {
         Cause::Interrupt(interrupt)
+    } else if timeline.is_in_switch(at) {
+        Cause::Switch
     } else if timeline.reclaims_at(at) {
         Cause::Reclaim
     } else if let Some(cause) = spinning(segment, at) {
@@ -117,10 +123,13 @@ fn ready(
         return cause.map_or(Judged::anywhere(Cause::Unknown), |cause| Judged::on(cpu, cause));
     };
     let own = timeline.prio(at);
-    // A switch that happened while the thread was ready, or took the CPU from it, is a decision of
-    // the scheduler against it.
-    let decided =
-        ready_since(segment, at).is_some_and(|since| from > since || preempted && from == since);
+    // A switch that happened while the thread stood in this queue, or took the CPU from it, is a
+    // decision of the scheduler against it.
+    let queued = queued_since(segment, cpu, at);
+    let decided = queued.is_some_and(|since| from > since || preempted && from == since);
+    if decided && running == Tid::IDLE && is_moved_unseen(context, timeline, cpu, at) {
+        return Judged::anywhere(Cause::Unknown);
+    }
     let budget = match own {
         Some(own) if own < 0 => Budget::Deadline,
         Some(own) if own < REAL_TIME => Budget::RealTime,
@@ -132,7 +141,8 @@ fn ready(
         Cause::Throttled { running, budget }
     } else if running == Tid::IDLE {
         Cause::IdleExit { state: context.idle_state(cpu, at) }
-    } else if context.is_moved_by(timeline, running, at) {
+    } else if prio.is_some_and(|prio| prio <= STOPPER) && context.is_moved_by(timeline, running, at)
+    {
         Cause::Migration { by: running }
     } else {
         match (own, prio) {
@@ -190,19 +200,37 @@ fn withheld(
     let returned = || {
         let served = context.served(cpu);
         let last = served[..served.partition_point(|(_, to, _)| *to <= at)].last();
-        last.zip(ready_since(segment, at)).is_some_and(|((from, ..), since)| *from > since)
+        last.zip(queued_since(segment, cpu, at)).is_some_and(|((from, ..), since)| *from > since)
     };
     taken || context.mode(running, cpu, at) == Mode::User && returned()
 }
 
-/// When the thread became ready, for an instant at which it is.
-fn ready_since(segment: &Segment, at: MonotonicNs) -> Option<MonotonicNs> {
+/// When the thread came to the queue of this CPU, for an instant at which it stands there: what
+/// the CPU chose before was no decision against it.
+fn queued_since(segment: &Segment, cpu: u16, at: MonotonicNs) -> Option<MonotonicNs> {
     let spans = &segment.timeline.spans;
     let place = spans.partition_point(|span| span.to <= at);
     let before = spans.get(..=place)?;
-    let ready =
-        before.iter().rev().take_while(|span| matches!(span.doing, ThreadState::Ready { .. }));
-    ready.last().map(|span| span.from)
+    let is_queued = |span: &&ThreadSpan| matches!(span.doing, ThreadState::Ready { cpu: of, .. } if of == Some(cpu));
+    before.iter().rev().take_while(is_queued).last().map(|span| span.from)
+}
+
+/// Whether the thread left the queue of this CPU without an event that shows when: it runs on
+/// another CPU next, and was not seen to be moved.
+fn is_moved_unseen(
+    context: &TraceContext,
+    timeline: &ThreadTimeline,
+    cpu: u16,
+    at: MonotonicNs,
+) -> bool {
+    let runs = |place: &&u32| {
+        let event = &context.events[**place as usize];
+        event.at > at && switched_to(event) == Some(timeline.tid)
+    };
+    let next = timeline.runs.iter().find(runs).map(|place| &context.events[*place as usize]);
+    next.is_some_and(|next| {
+        next.cpu != cpu && !timeline.moves.iter().any(|(_, when, _)| *when > at && *when <= next.at)
+    })
 }
 
 /// The wake-up began. If it is on another CPU, that CPU must handle an IPI first
@@ -275,7 +303,7 @@ fn waiting(
         }
         Kind::Timer if doing == ThreadState::Sleeping && cpu != Event::NO_CPU => {
             behind_the_softirq(context, segment, at)
-                .unwrap_or_else(|| before_the_timer(context, cpu, at))
+                .unwrap_or_else(|| before_the_timer(context, segment, cpu, at))
         }
         Kind::Timer if doing == ThreadState::Sleeping => Judged::anywhere(Cause::Unknown),
         _ => Judged::anywhere(wait(context, timeline, woken_by, at)),
@@ -295,6 +323,11 @@ fn wait(
             if has_timed_out(result, context.coverage.polls.contains(&number)) =>
         {
             Cause::Timeout { call: number }
+        }
+        Some(EventKind::SyscallExit { number, result: 0 })
+            if context.coverage.sleeps.contains(&number) =>
+        {
+            Cause::OwnSleep { call: number }
         }
         _ => Cause::Waiting { woken_by },
     }
@@ -390,7 +423,12 @@ fn behind_the_softirq(
 }
 
 /// The timer should have expired, and no thread was woken yet.
-fn before_the_timer(context: &TraceContext, cpu: u16, at: MonotonicNs) -> Judged {
+fn before_the_timer(
+    context: &TraceContext,
+    segment: &Segment,
+    cpu: u16,
+    at: MonotonicNs,
+) -> Judged {
     if let Some(interrupt) = context.interrupt(cpu, at) {
         return Judged::on(cpu, Cause::Interrupt(interrupt));
     }
@@ -398,11 +436,22 @@ fn before_the_timer(context: &TraceContext, cpu: u16, at: MonotonicNs) -> Judged
     let cause = match span.and_then(|span| span.tid) {
         Some(Tid::IDLE) => Cause::IdleExit { state: context.idle_state(cpu, at) },
         Some(running) => {
-            Cause::TimerIrqDelay { running, mode: context.mode_until_interrupt(running, cpu, at) }
+            let mode = context.mode_until_interrupt(running, cpu, at);
+            match interrupts(context, segment, cpu, running) {
+                Interrupts::Enabled(..) if mode != Mode::User => Cause::CpuStall { running, mode },
+                _ => Cause::TimerIrqDelay { running, mode },
+            }
         }
         None => return Judged::anywhere(Cause::Unknown),
     };
     Judged { cause, cpu: Some(cpu), prio: span.and_then(|span| span.prio) }
+}
+
+/// What events show of interrupts on this CPU when the timer of the segment was due.
+pub fn interrupts(context: &TraceContext, segment: &Segment, cpu: u16, running: Tid) -> Interrupts {
+    let wake = segment.timeline.wake_after(segment.from);
+    let served = wake.map_or(segment.to, |wake| wake.at);
+    irqs::shown(context, cpu, running, segment.from, served)
 }
 
 /// The completed request that woke the thread: its place among the events, and its device.

@@ -1,7 +1,10 @@
 //! The events that prove a piece: those that began and ended what it is about.
 
 use super::Cause;
+use super::classify;
+use super::irqs::Interrupts;
 use super::search::switched_to;
+use super::segment::Segment;
 use super::thread_timeline::ThreadTimeline;
 use super::trace_context::TraceContext;
 use super::{slack, stops};
@@ -15,13 +18,13 @@ const SEARCHED_EVENTS: usize = 512;
 /// Their places among the events, ascending. Empty if no event proves the cause.
 pub fn of(
     context: &TraceContext,
-    timeline: &ThreadTimeline,
+    segment: &Segment,
     cause: Cause,
     cpu: Option<u16>,
     from: MonotonicNs,
     to: MonotonicNs,
 ) -> Vec<usize> {
-    let search = Search { context, from, to };
+    let (search, timeline) = (Search { context, from, to }, segment.timeline);
     let own = |places: &[u32]| search.around(places, |_| true);
     let here = cpu.map_or(&[][..], |cpu| context.on(cpu));
     match cause {
@@ -33,6 +36,10 @@ pub fn of(
             is_idle(event) || event.tid == Tid::IDLE || switched_to(event) == Some(Tid::IDLE)
         }),
         Cause::OwnExecution { .. } => own(&timeline.runs),
+        Cause::Switch => {
+            let begun = search.before(here, |event| switched_to(event) == Some(timeline.tid));
+            begun.map_or_else(Vec::new, |begun| both(vec![begun], search.around(here, |_| true)))
+        }
         Cause::Lock { .. } => both(own(&timeline.lock_events), own(&timeline.about)),
         // Without the fault itself nothing proves one.
         Cause::PageFault => search
@@ -46,27 +53,41 @@ pub fn of(
             let signal = stopped.and_then(|at| stops::signal(context, timeline, at));
             both(own(&timeline.about), signal.into_iter().collect())
         }
-        Cause::Timeout { .. } => {
+        Cause::Timeout { .. } | Cause::OwnSleep { .. } => {
             let returns = timeline.return_after(to).map(|place| place as usize);
             both(own(&timeline.about), returns.into_iter().collect())
         }
         Cause::TimerSlack => slack::of(context, timeline, from)
             .map_or_else(Vec::new, |slack| both(vec![slack.evidence], own(&timeline.about))),
-        Cause::TimerIrqDelay { running, .. }
-        | Cause::NonPreemptible { running, .. }
+        Cause::TimerIrqDelay { running, .. } | Cause::CpuStall { running, .. } => {
+            let shown =
+                match classify::interrupts(context, segment, cpu.unwrap_or_default(), running) {
+                    Interrupts::Disabled(place) => vec![place],
+                    Interrupts::Enabled(before, after) => {
+                        std::iter::once(before).chain(after).collect()
+                    }
+                    Interrupts::Unknown(before) => before.into_iter().collect(),
+                };
+            let proof = who_ran(&search, here, running, own(&timeline.about));
+            if proof.is_empty() { proof } else { both(proof, shown) }
+        }
+        Cause::NonPreemptible { running, .. }
         | Cause::Throttled { running, .. }
         | Cause::Runqueue { behind: running }
         | Cause::Migration { by: running }
         | Cause::Preempted { by: running, .. } => {
-            // Both: that the thread waited, and who ran meanwhile.
-            let ran = search
-                .around(here, |event| event.tid == running || switched_to(event) == Some(running));
-            let waited = own(&timeline.about);
-            if ran.is_empty() || waited.is_empty() { Vec::new() } else { both(ran, waited) }
+            who_ran(&search, here, running, own(&timeline.about))
         }
         // Its evidence is put together from those of the wait and of what the holder did.
         Cause::Inversion { .. } | Cause::Observer { .. } | Cause::Unknown => Vec::new(),
     }
+}
+
+/// Both: that the thread waited, and who ran meanwhile.
+fn who_ran(search: &Search, here: &[u32], running: Tid, waited: Vec<usize>) -> Vec<usize> {
+    let is_of = |event: &Event| event.tid == running || switched_to(event) == Some(running);
+    let ran = search.around(here, is_of);
+    if ran.is_empty() || waited.is_empty() { Vec::new() } else { both(ran, waited) }
 }
 
 fn both(mut one: Vec<usize>, other: Vec<usize>) -> Vec<usize> {

@@ -12,7 +12,7 @@ pub fn of(context: &TraceContext, segment: &Segment) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for (from, to) in segment.pieces(context) {
         let Judged { cause, cpu, prio } = classify::cause(context, segment, from);
-        let evidence = evidence::of(context, segment.timeline, cause, cpu, from, to);
+        let evidence = evidence::of(context, segment, cause, cpu, from, to);
         // What no event proves is unknown.
         let proven = !evidence.is_empty();
         let (cause, cpu, prio) =

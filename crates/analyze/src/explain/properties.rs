@@ -5,7 +5,7 @@ use crate::threads::Interrupt;
 use crate::threads::tests::any_event;
 use proptest::prelude::*;
 use punctual_core::EventKind;
-use punctual_core::event::{Futex, StackId};
+use punctual_core::event::{CpuContext, Futex, StackId};
 
 /// What holds for every explanation.
 pub fn check(explanation: &Explanation, events: &[Event]) {
@@ -76,6 +76,7 @@ fn proven(cause: Cause, evidence: &[&Event]) -> bool {
             _ => false,
         }),
         Cause::TimerIrqDelay { running, .. }
+        | Cause::CpuStall { running, .. }
         | Cause::NonPreemptible { running, .. }
         | Cause::Throttled { running, .. } => ran(running),
         Cause::Preempted { by, .. } | Cause::Runqueue { behind: by } | Cause::Migration { by } => {
@@ -90,11 +91,12 @@ fn proven(cause: Cause, evidence: &[&Event]) -> bool {
         Cause::Reclaim => has(&|event| {
             matches!(event.what, EventKind::ReclaimBegin { .. } | EventKind::ReclaimEnd { .. })
         }),
-        Cause::Timeout { call } => has(&|event| match event.what {
+        Cause::Timeout { call } | Cause::OwnSleep { call } => has(&|event| match event.what {
             EventKind::SyscallExit { number, .. } => number == call,
             _ => false,
         }),
         Cause::Steal => has(&|event| matches!(event.what, EventKind::HrtimerExpireEntry { .. })),
+        Cause::Switch => has(&|event| super::search::switched_to(event).is_some()),
         Cause::Wakeup { .. }
         | Cause::Waiting { .. }
         | Cause::Stopped { .. }
@@ -152,6 +154,9 @@ fn any_wait() -> impl Strategy<Value = Event> {
         1 => (0u8..3).prop_map(|vector| EventKind::VectorExit { vector }),
         2 => proptest::option::of(0u32..3).prop_map(|call| EventKind::Interrupted { call }),
         1 => task().prop_map(|task| EventKind::Unthrottled { task }),
+        3 => (0u32..64, 0u64..2, any::<bool>()).prop_map(|(bits, site, section)| {
+            EventKind::Context { context: CpuContext::of_bits(bits), site, section }
+        }),
         1 => (0u32..3).prop_map(|stack| EventKind::Stack { stack: StackId(stack) }),
         1 => (task(), -1i16..130, 0u16..3).prop_map(|(task, prio, target)| EventKind::Wakeup {
             task,

@@ -85,6 +85,7 @@ impl Segment<'_> {
         within(&timeline.reclaims, from, to, ends, &mut cuts);
         within(&timeline.held, from, to, |(from, to, _)| (*from, *to), &mut cuts);
         within(&timeline.faults, from, to, ends, &mut cuts);
+        within(&timeline.switches, from, to, ends, &mut cuts);
         within(&context.holes, from, to, |hole| (hole.from, hole.to), &mut cuts);
         if let Some(lane) = context.lanes.threads.get(&timeline.tid) {
             within(&lane.syscalls, from, to, |span| (span.from, span.to), &mut cuts);

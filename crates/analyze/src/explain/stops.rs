@@ -3,6 +3,7 @@
 use super::thread_timeline::ThreadTimeline;
 use super::trace_context::TraceContext;
 use crate::threads::{ThreadSpan, ThreadState};
+use punctual_core::cycle::is_interrupted;
 use punctual_core::event::{Tid, signal};
 use punctual_core::{Event, EventKind, MonotonicNs};
 
@@ -50,11 +51,6 @@ fn interrupted_call(
         _ => None,
     })
     .and_then(|(at, interrupted)| interrupted.then_some(at))
-}
-
-/// EINTR, or one of those by which the kernel goes on with the call (include/linux/errno.h).
-fn is_interrupted(result: i64) -> bool {
-    result == -4 || (-516..=-512).contains(&result)
 }
 
 /// Who stopped the thread: the sender of the last signal before that stops it or its process, or,

@@ -1,7 +1,7 @@
 //! The timeline of one thread: its states and its waits, in lists that are searched by instant.
 
 use super::search::{covering, switched_to};
-use crate::threads::{Lanes, ThreadSpan, WakeMark};
+use crate::threads::{Lanes, ThreadSpan, WakeMark, may_be_in_switch};
 use punctual_core::event::{Futex, Group, TaskState, Tid};
 use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
 
@@ -31,6 +31,8 @@ pub struct ThreadTimeline {
     pub locks: Vec<LockWait>,
     pub reclaims: Vec<(MonotonicNs, MonotonicNs)>,
     pub faults: Vec<(MonotonicNs, MonotonicNs)>,
+    /// When its CPU was switching to it, as far as an event bounds that.
+    pub switches: Vec<(MonotonicNs, MonotonicNs)>,
     pub wakes: Vec<WakeMark>,
     /// The CPU on which it was put on a runqueue, from an instant on.
     pub enqueued: Vec<(MonotonicNs, u16)>,
@@ -70,6 +72,7 @@ impl ThreadTimeline {
             locks: Vec::new(),
             reclaims: Vec::new(),
             faults: Vec::new(),
+            switches: Vec::new(),
             wakes: lanes.wakes.iter().filter(|wake| wake.task == tid).copied().collect(),
             enqueued: Vec::new(),
             moves: Vec::new(),
@@ -91,10 +94,12 @@ impl ThreadTimeline {
         match event.what {
             EventKind::Waking { task, prio, .. } if task == tid => {
                 self.about.push(place);
+                open.is_woken = open.left.is_none_or(|state| state == TaskState::Sleeping);
                 self.has_priority(event.at, prio);
             }
             EventKind::Wakeup { task, prio, .. } if task == tid => {
                 self.about.push(place);
+                open.is_woken = open.left.is_none_or(|state| state == TaskState::Sleeping);
                 self.enqueued.push((event.at, event.cpu));
                 self.has_priority(event.at, prio);
             }
@@ -117,8 +122,21 @@ impl ThreadTimeline {
                 self.has_priority(event.at, next_prio);
                 self.let_go(event.at, open);
                 open.comes(event.at);
+                let (from, woken) = (event.at, open.is_woken);
+                let leaves = Some(event.tid).filter(|leaves| *leaves != tid);
+                open.switch = leaves.map(|leaves| Switching {
+                    from,
+                    cpu: event.cpu,
+                    leaves,
+                    woken,
+                    to: None,
+                });
+                return;
             }
             _ => {}
+        }
+        if event.cpu != Event::NO_CPU {
+            self.switches.extend(open.switch_until(event, tid));
         }
         if own && event.cpu != Event::NO_CPU && switched_to(event) != Some(tid) {
             self.runs.push(place);
@@ -162,6 +180,7 @@ impl ThreadTimeline {
                 self.has_priority(at, prev_prio);
                 open.held = (prev_state == TaskState::Throttled).then_some((at, event.cpu, next));
                 open.leaves(at, prev_state, self);
+                (open.is_woken, open.left) = (false, Some(prev_state));
             }
             EventKind::PiSetPrio { task, .. } => self.lent.push((at, task)),
             _ => {}
@@ -253,6 +272,11 @@ impl ThreadTimeline {
         covering(&self.faults, at, |ends| *ends).is_some()
     }
 
+    /// Whether its CPU was switching to it.
+    pub fn is_in_switch(&self, at: MonotonicNs) -> bool {
+        covering(&self.switches, at, |ends| *ends).is_some()
+    }
+
     /// Its priority, if an event shows it.
     pub fn prio(&self, at: MonotonicNs) -> Option<i16> {
         let known = self.prios.partition_point(|(since, _)| *since <= at);
@@ -285,6 +309,24 @@ struct Open {
     kernel: Option<MonotonicNs>,
     reclaim: Option<MonotonicNs>,
     fault: Option<Fault>,
+    switch: Option<Switching>,
+    /// It was woken since it had the CPU last, from a wait that signals end: what follows is the
+    /// end of its system call.
+    is_woken: bool,
+    /// The state in which it left the CPU last.
+    left: Option<TaskState>,
+}
+
+/// The CPU switches to it: until its own first event, what the task before does is part of that
+/// (kernel/sched/core.c: context_switch).
+#[derive(Clone, Copy)]
+struct Switching {
+    from: MonotonicNs,
+    cpu: u16,
+    leaves: Tid,
+    woken: bool,
+    /// The last event inside of the switch.
+    to: Option<MonotonicNs>,
 }
 
 /// A page fault in progress: since when, how long it may take while the thread runs, and whether
@@ -298,6 +340,22 @@ struct Fault {
 }
 
 impl Open {
+    /// The switch to the thread, if it ends with this event.
+    fn switch_until(&mut self, event: &Event, own: Tid) -> Option<(MonotonicNs, MonotonicNs)> {
+        let switch = self.switch.as_mut()?;
+        if event.cpu != switch.cpu {
+            return None;
+        }
+        if event.tid == switch.leaves && may_be_in_switch(&event.what) {
+            switch.to = Some(event.at);
+            return None;
+        }
+        let Switching { from, woken, to, .. } = self.switch.take()?;
+        let returns = matches!(event.what, EventKind::SyscallExit { .. }) && event.tid == own;
+        let to = to.or((returns && woken).then_some(event.at))?;
+        (to > from).then_some((from, to))
+    }
+
     /// Whether the thread does something that it cannot do inside of a page fault.
     fn ends_fault(&self, event: &Event) -> bool {
         match event.what {

@@ -247,7 +247,8 @@ fn before<'c>(
     let here = context.on(cpu);
     let end = here.partition_point(|place| context.events[*place as usize].at <= at);
     let places = here[..end].iter().rev().take(SEARCHED_EVENTS);
-    places.map(|place| &context.events[*place as usize])
+    let events = places.map(|place| &context.events[*place as usize]);
+    events.filter(|event| !matches!(event.what, EventKind::Context { .. }))
 }
 
 /// The socket whose waiter was woken: nothing but the wake-up itself follows its event.

@@ -25,6 +25,8 @@ pub struct Coverage {
     pub idle_latencies: BTreeMap<u32, Nanos>,
     /// The system calls that return 0 at their timeout.
     pub polls: BTreeSet<u32>,
+    /// Those that sleep for a time and for nothing else.
+    pub sleeps: BTreeSet<u32>,
     /// The processes of threads, where that is known.
     pub processes: Arc<HashMap<Tid, u32>>,
     /// The threads of punctual that are none of what was measured.
@@ -44,6 +46,7 @@ impl Coverage {
             groups: None,
             idle_latencies: BTreeMap::new(),
             polls: BTreeSet::new(),
+            sleeps: BTreeSet::new(),
             processes: Arc::default(),
             observers: Arc::default(),
             steal: None,
@@ -62,13 +65,19 @@ impl Coverage {
             names.tasks.iter().filter(|(tid, task)| requested(**tid, task)).map(|(tid, _)| *tid);
         let processes = names.tasks.iter().map(|(tid, task)| (*tid, task.process));
         let limited = !pids.is_empty() || !comms.is_empty();
-        let polls = names.syscalls.iter().filter(|(_, name)| is_poll(name));
+        let called = |all: &[&str]| -> BTreeSet<u32> {
+            let is = |(_, name): &(&u32, &String)| {
+                all.contains(&name.strip_suffix("_time64").unwrap_or(name))
+            };
+            names.syscalls.iter().filter(is).map(|(number, _)| *number).collect()
+        };
         Coverage {
             states: recorded.covers(Group::Sched),
             threads: limited.then(|| tids.collect()),
             groups: Some(recorded.groups.clone()),
             idle_latencies: names.idle_latencies.clone(),
-            polls: polls.map(|(number, _)| *number).collect(),
+            polls: called(&POLLS),
+            sleeps: called(&["nanosleep", "clock_nanosleep"]),
             processes: Arc::new(processes.collect()),
             observers: Arc::new(names.observers.clone()),
             ..Coverage::between(recorded.began, recorded.ended)
@@ -78,10 +87,6 @@ impl Coverage {
     fn follows(&self, tid: Tid) -> bool {
         self.threads.as_ref().is_none_or(|threads| threads.contains(&tid))
     }
-}
-
-fn is_poll(name: &str) -> bool {
-    POLLS.contains(&name.strip_suffix("_time64").unwrap_or(name))
 }
 
 /// What did not fit together.

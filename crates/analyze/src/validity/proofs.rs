@@ -15,8 +15,10 @@ use punctual_core::event::Recorded;
 use punctual_core::series::HDR_MAX;
 use punctual_core::{Clock, Fact, Nanos};
 
-/// A phase may last so many times longer than asked because punctual itself did not run.
+/// A phase may last so many times longer than asked because punctual itself did not run, and
+/// [`HELD`] longer: its buffers hold what is measured meanwhile.
 const LONGER: f64 = 1.1;
+const HELD: Nanos = Nanos::SECOND;
 /// A load that failed counts as there when it was alive for this share of its time.
 const ALIVE: f64 = 0.9;
 /// A load works if at least this share of the polls found it running.
@@ -107,7 +109,8 @@ pub fn of_phase(manifest: &Manifest, phase: &PhaseView) -> Vec<Proof> {
 fn controller(own: &ControllerEvidence, phase: &PhaseView) -> Judgement {
     let did_not_run = format!("punctual itself did not run for {}", own.delayed.readable());
     let excess = own.asked.map_or(Nanos::ZERO, |asked| own.lasted - asked);
-    let lasts = own.asked.is_some_and(|asked| own.lasted.ns() as f64 > LONGER * asked.ns() as f64);
+    let is_longer = |asked: Nanos| own.lasted.ns() as f64 > LONGER * asked.ns() as f64;
+    let lasts = excess >= HELD && own.asked.is_some_and(is_longer);
     let lost = phase.series.iter().map(|view| view.state.data.losses.dropped);
     match lost.fold(0, u64::saturating_add) {
         _ if own.delayed == Nanos::ZERO => holds("no round of punctual itself was late"),
@@ -116,7 +119,7 @@ fn controller(own: &ControllerEvidence, phase: &PhaseView) -> Judgement {
             own.lasted.readable(),
             own.asked.unwrap_or_default().readable()
         )),
-        lost if lost > 0 && own.longest >= Nanos::SECOND => {
+        lost if lost > 0 && own.longest >= HELD => {
             fails(format!("{did_not_run}, and {lost} samples were lost"))
         }
         _ => holds(format!("{did_not_run} in all, at most {} at once", own.longest.readable())),

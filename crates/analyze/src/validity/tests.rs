@@ -321,6 +321,10 @@ fn where_punctual_itself_did_not_run_nothing_is_met_and_what_is_not_met_stays() 
     assert!(has(&lossy, "controller-delayed"));
     lossy.state.data.losses.dropped = 1;
     assert_eq!(lossy.words().0, Invalid);
+    // A slow machine: a fifth of a second hides nothing.
+    let mut short = own(Some(1), 1, 0);
+    (short.lasted, short.delayed) = (Nanos::from_millis(1_203), Nanos::from_millis(214));
+    assert_eq!(Case::with_controller(short).words().0, Met);
     // The phase lasted longer for another reason; or all rounds came in time.
     for quiet in [own(Some(5), 20, 0), own(Some(5), 6, 0), own(Some(5), 5, 0)] {
         let case = Case::with_controller(quiet);

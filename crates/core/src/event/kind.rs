@@ -1,7 +1,9 @@
 //! The kinds of events, each with the tracepoint that it comes from (include/trace/events/ of the
 //! kernel).
 
-use super::{FunctionId, Group, InterfaceName, PointId, RecordBytes, StackId, Tid, TracepointId};
+use super::{
+    CpuContext, FunctionId, Group, InterfaceName, PointId, RecordBytes, StackId, Tid, TracepointId,
+};
 use crate::MonotonicNs;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
@@ -302,6 +304,16 @@ pub enum EventKind {
     Unthrottled {
         task: Tid,
     },
+    /// What the header of the previous record shows of its CPU, or of a record of which no more is
+    /// read. Recorded where it is evidence: interrupts were enabled, or the CPU was switching.
+    Context {
+        context: CpuContext,
+        /// The kernel function that the record names, or its tracepoint
+        /// ([`super::Names::symbols`]; 0: none).
+        site: u64,
+        /// It is where interrupts are disabled or enabled (preemptirq:irq_disable, irq_enable).
+        section: bool,
+    },
     /// A sample of what ran (kernel stack), taken by the recorder itself at this instant.
     Stack {
         stack: StackId,
@@ -399,6 +411,7 @@ impl EventKind {
             EventKind::Tracepoint { .. } => ("tracepoint", None),
             EventKind::Interrupted { .. } => ("interrupted", None),
             EventKind::Unthrottled { .. } => ("unthrottled", None),
+            EventKind::Context { .. } => ("context", None),
             EventKind::Stack { .. } => ("stack", None),
             EventKind::Point { .. } => ("point", None),
             EventKind::Call { .. } => ("call", None),

@@ -82,6 +82,7 @@ pub(crate) fn part(code: u64) -> MainPart {
         wire::PART_SLACK => MainPart::TimerSlack,
         wire::PART_STOPPED => MainPart::Stopped,
         wire::PART_TIMEOUT => MainPart::Timeout,
+        wire::PART_SWITCH => MainPart::Switch,
         wire::PART_RECLAIM | wire::PART_RECLAIM_RAN => MainPart::Reclaim,
         wire::PART_OVERRUN => MainPart::Overrun,
         wire::PART_KERNEL => MainPart::SystemCall,

@@ -3,8 +3,8 @@
 use super::layout::{self as wire, Header};
 use punctual_core::MonotonicNs;
 use punctual_core::event::{
-    Event, EventKind, FunctionId, Futex, InterfaceName, PointId, PointKind, RecordBytes, StackId,
-    TaskState, Tid, TracepointId,
+    CpuContext, Event, EventKind, FunctionId, Futex, InterfaceName, PointId, PointKind,
+    RecordBytes, StackId, TaskState, Tid, TracepointId,
 };
 use std::num::NonZeroU32;
 
@@ -372,6 +372,11 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, Problem> {
             EventKind::Interrupted { call: (u64::from(call) != wire::NO_CALL).then_some(call) }
         }
         wire::RELEASED => EventKind::Unthrottled { task: Tid(read!(Fork, payload).child) },
+        wire::CONTEXT => {
+            let r = read!(Context, payload);
+            let context = CpuContext::of_bits(r.bits);
+            EventKind::Context { context, site: r.site, section: r.section != 0 }
+        }
         wire::STACK => EventKind::Stack { stack: StackId(number()?) },
         wire::POINT => {
             let r = read!(Point, payload);

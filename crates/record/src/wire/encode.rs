@@ -130,6 +130,8 @@ fn fill(what: &EventKind, payload: &mut [u8; PAYLOAD]) -> (u64, usize) {
         Interrupted { call } =>
             put!(INTERRUPTED, Interrupted { call: call.unwrap_or(wire::NO_CALL as u32), spare: 0 }),
         Unthrottled { task } => put!(RELEASED, Fork { child: task.0, spare: 0 }),
+        Context { context, site, section } =>
+            put!(CONTEXT, Context { site, bits: context.bits(), section: section.into() }),
         Stack { stack } => put!(STACK, Number { number: stack.0, spare: 0 }),
         Point { point, kind, count, values: [first, second] } =>
             put!(POINT, Point {

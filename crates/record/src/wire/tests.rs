@@ -3,8 +3,8 @@ use super::{WireError, decode, encode};
 use proptest::prelude::*;
 use punctual_core::MonotonicNs;
 use punctual_core::event::{
-    Event, EventKind, FunctionId, Futex, InterfaceName, PointId, PointKind, RecordBytes, StackId,
-    TaskState, Tid, TracepointId,
+    CpuContext, Event, EventKind, FunctionId, Futex, InterfaceName, PointId, PointKind,
+    RecordBytes, StackId, TaskState, Tid, TracepointId,
 };
 use std::num::NonZeroU32;
 
@@ -54,6 +54,7 @@ fn whats() -> Vec<EventKind> {
         Tracepoint { tracepoint: TracepointId(3), record: RecordBytes::new(&[7; 44]) },
         Tracepoint { tracepoint: TracepointId(0), record: RecordBytes::new(&[]) },
         Tracepoint { tracepoint: TracepointId(0), record: RecordBytes::new(&[1; 99]) },
+        Context { context: CpuContext::of_record(0x80, 3), site: timer, section: true },
         Interrupted { call: Some(56) },
         Interrupted { call: None },
         Unthrottled { task },

@@ -282,6 +282,143 @@ static void a_thread_that_polls_has_gaps(void)
 	on[0] = idle;
 }
 
+/* The return of the call bounds the context switch to the thread, after a wait alone. */
+static void the_switch_ends_where_the_call_returns(void)
+{
+	struct wire_cycle c;
+
+	watch(thread);
+	now_ns = 1000;
+	switch_to(thread, 0);
+	enter(NANOSLEEP, 1, 1);
+	switch_to(idle, TASK_INTERRUPTIBLE);
+	for (u64 k = 1; k <= 2; k++) {
+		timer_wakes(thread, k * 100000, 400, 0);
+		now_ns += 400;
+		switch_to(thread, 0);
+		now_ns += 63000;
+		leave_call(0);
+		now_ns += 1000;
+		/* Preempted in a call: what follows is the call's. */
+		enter(READ, 3, 0);
+		switch_to(other, 0);
+		now_ns += 500;
+		switch_to(thread, 0);
+		now_ns += 700;
+		leave_call(1);
+		enter(NANOSLEEP, 1, 1);
+		switch_to(idle, TASK_INTERRUPTIBLE);
+	}
+	CHECK(next_record(0, &c, sizeof(c)) == WIRE_MOMENT);
+	CHECK(next_record(0, &c, sizeof(c)) == WIRE_CYCLE && c.wake[WIRE_PART_SWITCH] == 63000);
+	CHECK(!c.wake[WIRE_PART_KERNEL] && c.run[WIRE_PART_KERNEL] == 700);
+	CHECK(!c.run[WIRE_PART_SWITCH] && sum(c.wake) == c.returned - c.release);
+	while (next_record(0, &c, sizeof(c)))
+		;
+	drop(&threads, &thread->task.pid);
+}
+
+#define ERESTARTNOHAND_RESULT (-514)
+/* How a program is held up: by SIGSTOP, by a debugger, by the freezer, and by none of them. */
+static const struct hold {
+	u64 state;
+	u64 jobctl;
+	u32 part;
+} holds[] = {
+	{ 0x104, 0, WIRE_PART_STOPPED },
+	{ 8, 0, WIRE_PART_STOPPED },
+	{ TASK_INTERRUPTIBLE, JOBCTL_TRAP_FREEZE, WIRE_PART_STOPPED },
+	{ TASK_UNINTERRUPTIBLE, 0, WIRE_PART_PAGE_FAULT },
+};
+
+/* A program that computes, and one that sleeps until an instant which passes meanwhile. */
+static void who_is_stopped_from_outside_does_not_run(const struct hold *hold, bool asleep)
+{
+	struct wire_cycle c = {};
+	u64 until[2] = { 0, 150000 };
+
+	clock_nanosleep = NANOSLEEP;
+	watch(thread);
+	now_ns = 1000;
+	switch_to(thread, 0);
+	enter(NANOSLEEP, 1, 1);
+	switch_to(idle, TASK_INTERRUPTIBLE);
+	timer_wakes(thread, 100000, 400, 0);
+	switch_to(thread, 0);
+	leave_call(0);
+	now_ns += 2000;
+	if (asleep) {
+		enter(NANOSLEEP, CLOCK_MONOTONIC, 1);
+		on[0]->regs.dx = (u64)until;
+		switch_to(idle, TASK_INTERRUPTIBLE);
+		now_ns += 1000;
+		on[0] = other;
+		wake(thread);
+		switch_to(thread, 0);
+		leave_call(ERESTARTNOHAND_RESULT);
+	}
+	thread->task.jobctl = hold->jobctl;
+	switch_to(other, hold->state);
+	thread->task.jobctl = 0;
+	now_ns += 500000;
+	wake(thread);
+	now_ns += 100;
+	switch_to(thread, 0);
+	now_ns += 1000;
+	if (asleep) {
+		enter(NANOSLEEP, CLOCK_MONOTONIC, 1);
+		on[0]->regs.dx = (u64)until;
+		leave_call(0);
+		now_ns += 3000;
+	}
+	enter(NANOSLEEP, 1, 1);
+	switch_to(idle, TASK_INTERRUPTIBLE);
+	while (next_record(0, &c, sizeof(c)) && (asleep ? c.release < 150000 : c.release != 100000))
+		;
+	if (asleep) {
+		CHECK(c.release == 150000 && !c.wake[WIRE_PART_OVERRUN]);
+		CHECK(c.wake[WIRE_PART_STOPPED] > 450000 && c.awaited == 9);
+	} else {
+		CHECK(c.run[hold->part] == 500000 && c.run[WIRE_PART_ITSELF] == 3000);
+		CHECK(hold->part == WIRE_PART_STOPPED || !c.run[WIRE_PART_STOPPED]);
+	}
+	CHECK(sum(c.wake) == c.returned - c.release && sum(c.run) == c.again - c.returned);
+	while (next_record(0, &c, sizeof(c)))
+		;
+	drop(&threads, &thread->task.pid);
+}
+
+/* It was woken for a busy CPU, and pulled to one that had become idle meanwhile. */
+static void a_cpu_that_idled_before_throttles_nobody(void)
+{
+	struct wire_cycle c;
+	u64 ctx[] = { (u64)&thread->task, 1 };
+
+	watch(thread);
+	now_ns = 1000;
+	switch_to(thread, 0);
+	enter(NANOSLEEP, 1, 1);
+	other->task.prio = thread->task.prio;
+	switch_to(other, TASK_INTERRUPTIBLE);
+	timer_wakes(thread, 100000, 400, 0);
+	now_ns += 20000;
+	this_cpu = 1;
+	switch_to(idle, 0);
+	now_ns += 30000;
+	attach_moved(ctx);
+	now_ns += 5000;
+	switch_to(thread, 0);
+	leave_call(0);
+	enter(NANOSLEEP, 1, 1);
+	switch_to(idle, TASK_INTERRUPTIBLE);
+	CHECK(next_record(1, &c, sizeof(c)) == WIRE_CYCLE && !c.wake[WIRE_PART_THROTTLED]);
+	CHECK(c.wake[WIRE_PART_RUNQUEUE] >= 50000 && c.wake[WIRE_PART_IDLE_EXIT] == 5000);
+	other->task.prio = 120;
+	this_cpu = 0;
+	on[0] = idle;
+	drop(&threads, &thread->task.pid);
+}
+
 int main(void)
 {
 	begin_attached();
@@ -293,5 +430,12 @@ int main(void)
 	of_a_thread_that_ends_nothing_is_left();
 	the_holder_of_a_lock_is_its_owner();
 	a_thread_that_polls_has_gaps();
+	the_switch_ends_where_the_call_returns();
+	for (u32 i = 0; i < 4; i++) {
+		who_is_stopped_from_outside_does_not_run(&holds[i], false);
+		if (holds[i].part == WIRE_PART_STOPPED)
+			who_is_stopped_from_outside_does_not_run(&holds[i], true);
+	}
+	a_cpu_that_idled_before_throttles_nobody();
 	return failures != 0;
 }

@@ -286,17 +286,18 @@ fn round(percent: f64) -> f64 {
 pub fn look(cause: Cause) -> Look {
     Look::Cause(match cause {
         Cause::Steal => 0,
-        Cause::TimerIrqDelay { .. } | Cause::TimerSlack => 1,
+        Cause::TimerIrqDelay { .. } | Cause::CpuStall { .. } | Cause::TimerSlack => 1,
         Cause::Interrupt(Interrupt::Hard(_) | Interrupt::Vector(_)) => 2,
         Cause::Interrupt(Interrupt::Soft(_)) => 3,
         Cause::IdleExit { .. } => 4,
-        Cause::Wakeup { .. } | Cause::Migration { .. } => 5,
+        Cause::Wakeup { .. } | Cause::Migration { .. } | Cause::Switch => 5,
         Cause::NonPreemptible { .. } => 6,
         Cause::Preempted { .. } | Cause::Throttled { .. } | Cause::Runqueue { .. } => 7,
         Cause::Lock { .. } => 8,
         Cause::Inversion { .. } => 12,
         Cause::Io { .. } | Cause::PageFault | Cause::Reclaim => 9,
         Cause::Waiting { .. }
+        | Cause::OwnSleep { .. }
         | Cause::Timeout { .. }
         | Cause::Stopped { .. }
         | Cause::OwnExecution { .. }

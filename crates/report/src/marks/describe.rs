@@ -393,6 +393,15 @@ fn memory<'a>(marks: &Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
         EventKind::Interrupted { call: Some(number) } => {
             ("interrupted in", vec![("call", Text(marks.names.syscall(number).into()))])
         }
+        EventKind::Context { context, site, .. } => {
+            let irqs = match context.irqs_off {
+                Some(true) => "disabled",
+                Some(false) => "enabled",
+                None => "not known",
+            };
+            let site = marks.names.symbols.get(&site).map(|site| ("at", Text(plain(site).into())));
+            ("context", [("interrupts", Text(irqs.into()))].into_iter().chain(site).collect())
+        }
         EventKind::Stack { stack } => {
             ("stack", vec![("frames", Text(marks.names.stack(stack).join(" ← ").into()))])
         }

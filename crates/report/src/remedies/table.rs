@@ -329,6 +329,15 @@ pub const REMEDIES: &[Remedy] = &[
         rules: &["mitigations", "governor", "frequency-cap"],
     },
     Remedy {
+        id: "own-or-switch",
+        cause: CauseKind::OwnExecution,
+        when: "no event shows what the thread did",
+        applies: |of| matches!(of.cause(), Some(Cause::OwnExecution { mode: Mode::Unknown })),
+        text: "Record system calls, too (`syscall`): whether the thread ran, or the CPU was still \
+               switching to it, is not known.",
+        rules: &[],
+    },
+    Remedy {
         id: "steal-without-hypervisor",
         cause: CauseKind::Steal,
         when: "`hypervisor` is met: this is no guest",

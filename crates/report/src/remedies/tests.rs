@@ -239,6 +239,7 @@ fn cases() -> Vec<(&'static str, Known, Known)> {
         ("timeout-by-timer", kind(K::Timeout).by("epoll_pwait2"), kind(K::Timeout)),
         ("stopped-by-task", kind(K::Stopped).by("gdb"), kind(K::Stopped)),
         ("own-call", own(Mode::Syscall(1)).by("write"), own(Mode::User)),
+        ("own-or-switch", own(Mode::Unknown), own(Mode::User)),
         ("steal-without-hypervisor", kind(K::Steal).rule(BARE), kind(K::Steal).rule(GUEST)),
         ("hardware-of-host", kind(K::HwLatency).rule(GUEST), kind(K::HwLatency).rule(BARE)),
         (

@@ -4,7 +4,7 @@ use crate::format::{self, counted, micros, plain};
 use crate::sentence::listed;
 use punctual_analyze::explain::{
     Budget, Cause, Confidence, Culprit, Explanation, Kind, Mode, Part, Wait, WakeUp, Waker,
-    device_name,
+    device_name, is_enabled,
 };
 use punctual_analyze::threads::Interrupt;
 use punctual_bundle::answer::Delay;
@@ -32,7 +32,8 @@ pub fn reasons(explanation: &Explanation) -> Vec<Reason<'_>> {
     let mut reasons: Vec<Reason<'_>> = Vec::new();
     let mut known = std::collections::HashMap::new();
     for part in &explanation.parts {
-        let place = *known.entry((part.cause, part.cpu)).or_insert(reasons.len());
+        let cpu = part.cpu.filter(|_| names_cpu(part.cause));
+        let place = *known.entry((part.cause, cpu)).or_insert(reasons.len());
         match reasons.get_mut(place) {
             Some(reason) => {
                 reason.parts += 1;
@@ -42,6 +43,18 @@ pub fn reasons(explanation: &Explanation) -> Vec<Reason<'_>> {
         }
     }
     reasons
+}
+
+/// Whether the words of a cause name the CPU: others are one reason on all of them.
+fn names_cpu(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::Steal
+            | Cause::IdleExit { .. }
+            | Cause::Wakeup { .. }
+            | Cause::Runqueue { .. }
+            | Cause::Inversion { .. }
+    )
 }
 
 /// What most of a sample's time went to.
@@ -338,7 +351,18 @@ impl Describer<'_> {
             Cause::Steal => "the hypervisor or the firmware had taken the whole machine: timers \
                              of several CPUs were overdue when it continued"
                 .to_owned(),
-            Cause::TimerIrqDelay { running, mode } => self.timer_irq_delay(&task(running), mode),
+            Cause::TimerIrqDelay { running, mode } => {
+                self.timer_irq_delay(part, &task(running), mode)
+            }
+            Cause::CpuStall { running, mode } => format!(
+                "the CPU stalled while {} ran{} with interrupts enabled{}",
+                task(running),
+                place(mode, self.names),
+                self.site(part)
+            ),
+            Cause::Switch => {
+                format!("the CPU was within the context switch to it{}", self.inside(part))
+            }
             Cause::Interrupt(what) => self.interrupt(what),
             Cause::IdleExit { state } => {
                 let state = state
@@ -380,8 +404,11 @@ impl Describer<'_> {
             Cause::Waiting { woken_by: None } => {
                 "it waited for something that was not recorded".to_owned()
             }
+            Cause::OwnSleep { call } => {
+                format!("it slept by its own {}()", plain(&self.names.syscall(call)))
+            }
             Cause::Timeout { call } => format!(
-                "what it waited for did not come in time: {}() returned at its timeout",
+                "what it waited for did not come in time: its own {}() returned at the timeout",
                 plain(&self.names.syscall(call))
             ),
             Cause::TimerSlack => {
@@ -419,23 +446,69 @@ impl Describer<'_> {
         }
     }
 
-    fn timer_irq_delay(&self, running: &str, mode: Mode) -> String {
+    fn timer_irq_delay(&self, part: &Part, running: &str, mode: Mode) -> String {
         let place = place(mode, self.names);
-        match mode {
-            Mode::Syscall(_) | Mode::Fault => {
-                format!(
-                    "the timer interrupt was delayed: {running} ran{place} with interrupts \
-                     disabled"
-                )
-            }
-            Mode::User => format!(
+        if mode == Mode::User {
+            return format!(
                 "the timer interrupt was delayed although {running} ran{place}, where interrupts \
                  are never disabled: the timer hardware or a hypervisor delayed it"
-            ),
-            Mode::Unknown => format!(
-                "the timer interrupt was delayed while {running} ran: interrupts were disabled, \
-                 or the timer hardware delayed it"
-            ),
+            );
+        }
+        let while_it_ran = format!("the timer interrupt was delayed while {running} ran{place}");
+        let is_begin = |event: &&Event| match event.what {
+            EventKind::Context { context, section, .. } => {
+                section && context.irqs_off == Some(true)
+            }
+            _ => false,
+        };
+        if self.evidence(part).any(|event| is_begin(&event)) {
+            return format!("{while_it_ran} with interrupts disabled{}", self.site(part));
+        }
+        let known = self.evidence(part).find(|event| is_enabled(event) && event.at <= part.from);
+        let known = known.map_or(String::new(), |event| {
+            let before = micros(self.explanation.interval.due - event.at);
+            let likely = match event.what {
+                // Such sections do not disable interrupts inside.
+                EventKind::Context { context, .. }
+                    if context.softirqs_off || context.preempt_depth > 0 =>
+                {
+                    "; a stall is likely, as of a register read, which waits for all writes \
+                     before it"
+                }
+                _ => "",
+            };
+            let site = self.site(part);
+            format!(" (interrupts were enabled {before} µs before it was due{site}){likely}")
+        });
+        format!("{while_it_ran}: interrupts disabled or the CPU stalled, not known which{known}")
+    }
+
+    fn evidence(&self, part: &Part) -> impl Iterator<Item = &Event> {
+        part.evidence.iter().filter_map(|place| self.events.get(*place))
+    }
+
+    /// `, in igb_set_rx_mode+0x4f8/0x5a0`, as the evidence names it.
+    fn site(&self, part: &Part) -> String {
+        let site = self.evidence(part).find_map(|event| match event.what {
+            EventKind::Context { site, .. } => self.names.symbols.get(&site),
+            _ => None,
+        });
+        site.map_or(String::new(), |site| format!(", in {}", plain(site)))
+    }
+
+    /// `, until tlb_flush`, where an event inside of the switch bounds it.
+    fn inside(&self, part: &Part) -> String {
+        let last = self.evidence(part).filter(|event| event.at >= part.to).last();
+        match last.map(|event| event.what) {
+            Some(EventKind::Context { site, .. }) => self
+                .names
+                .symbols
+                .get(&site)
+                .map_or(String::new(), |name| format!(", until {}", plain(name))),
+            Some(EventKind::SyscallExit { number, .. }) => {
+                format!(", up to the return of {}()", plain(&self.names.syscall(number)))
+            }
+            _ => String::new(),
         }
     }
 
@@ -537,6 +610,7 @@ impl Describer<'_> {
                 format!("waited for a lock of {who} for {time} µs")
             }
             Cause::Waiting { woken_by: None } => format!("slept for {time} µs"),
+            Cause::OwnSleep { .. } => format!("slept by its own {who}() for {time} µs"),
             Cause::Stopped { .. } => format!("was stopped for {time} µs"),
             Cause::TimerSlack => format!("was left asleep for {time} µs by its timer slack"),
             Cause::Waiting { .. } => format!("waited for {who} for {time} µs"),

@@ -81,9 +81,10 @@ fn follow(out: &mut Page, further: &[&Explained]) {
     }
     let longest = out.latency(longest(further).ns() as f64);
     let text = format!(
-        "{} that follow from it: released before it, or one of them, had ended; the longest took \
+        "{} that {} from it: released before it, or one of them, had ended; the longest took \
          {longest} {}.",
         counted(further.len() as u64, "late sample"),
+        if further.len() == 1 { "follows" } else { "follow" },
         out.unit()
     );
     out.paragraph("  ", "  ", Tone::Faint, &text);

@@ -1,6 +1,6 @@
 //! What delayed the longest cycles of a thread.
 
-use punctual_analyze::cycles::find_delay;
+use punctual_analyze::cycles::{CallNames, find_delay};
 use punctual_core::cycle::{Cycle, task_label};
 use punctual_core::{Cell, Column, Split, Table};
 use punctual_report::format;
@@ -8,9 +8,17 @@ use std::cmp::Reverse;
 
 /// A row for each of these cycles, with what took longer than in a typical one; `None` where
 /// nothing did.
-pub fn table<'c>(longest: impl Iterator<Item = &'c Cycle>, typical: &Split) -> Option<Table> {
+pub fn table<'c>(
+    longest: impl Iterator<Item = &'c Cycle>,
+    typical: &Split,
+    calls: &CallNames,
+) -> Option<Table> {
     let row = |cycle: &Cycle| {
         let delay = find_delay(cycle, typical)?;
+        let own = delay.own_call.map(|call| match calls.get(&call) {
+            Some(name) => format!("its own {name}()"),
+            None => format!("its own system call {call}"),
+        });
         let by = delay.by.map(|by| {
             let likely = if by.likely { "likely " } else { "" };
             format!("{likely}{}", task_label(by.name, by.tid))
@@ -19,7 +27,7 @@ pub fn table<'c>(longest: impl Iterator<Item = &'c Cycle>, typical: &Split) -> O
             Cell::from(cycle.response_time()),
             Cell::from(delay.part.words()),
             Cell::from(delay.time),
-            by.map_or(Cell::Nothing, |by| Cell::from(format::plain(&by))),
+            by.or(own).map_or(Cell::Nothing, |by| Cell::from(format::plain(&by))),
         ])
     };
     // The longest are kept without what the cycle before took of them; the rows show all of it.
@@ -46,16 +54,21 @@ mod tests {
     use punctual_core::cycle::{Awaited, Culprit, TaskName, WokenBy};
     use punctual_core::{MainPart, MonotonicNs, Nanos};
 
+    fn calls() -> CallNames {
+        [(230, "clock_nanosleep".to_owned())].into()
+    }
+
     #[test]
     fn a_cycle_is_delayed_by_what_took_longer_than_usual() {
         let typical = cycle(0);
-        assert_eq!(table([&typical].into_iter(), &typical.split()), None);
+        assert_eq!(table([&typical].into_iter(), &typical.split(), &calls()), None);
         let mut delayed = cycle(1_000_000);
         delayed.run.add(MainPart::Waiting, Nanos(50_000));
         let by = |name: &[u8; 16], by, time| Awaited { by, tid: 9, name: TaskName(*name), time };
         let peer = b"peer\0\0\0\0\0\0\0\0\0\0\0\0";
         let words = |one: &Cycle| {
-            let table = table([one].into_iter(), &typical.split()).expect("it was delayed");
+            let table =
+                table([one].into_iter(), &typical.split(), &calls()).expect("it was delayed");
             let row = &table.rows[0];
             assert_eq!(row[1..3], [Cell::from("waiting"), Cell::from(Nanos(50_000))]);
             row[3].clone()
@@ -67,20 +80,33 @@ mod tests {
         let mut late = delayed;
         late.release = MonotonicNs(late.release.ns() - 900_000);
         late.wake.add(MainPart::Overrun, Nanos(900_000));
-        let both = table([&delayed, &late].into_iter(), &typical.split()).expect("delayed");
+        let both =
+            table([&delayed, &late].into_iter(), &typical.split(), &calls()).expect("delayed");
         assert_eq!(both.rows[0][0], Cell::from(late.response_time()));
         // Of less than half of it, and one that was only interrupted.
         delayed.awaited = Some(by(peer, WokenBy::Task, Nanos(20_000)));
         assert_eq!(words(&delayed), Cell::Nothing);
         delayed.awaited = Some(by(peer, WokenBy::Irq, Nanos(50_000)));
         assert_eq!(words(&delayed), Cell::Nothing);
+        // Its own sleep has the name of the call; that of a shorter call would be another.
+        delayed.awaited = Some(by(peer, WokenBy::Sleep, Nanos(50_000)));
+        assert_eq!(words(&delayed), Cell::Nothing);
+        for (call, time, expected) in [
+            (230, 50_200, Cell::from("its own clock_nanosleep()")),
+            (7, 50_200, Cell::from("its own system call 7")),
+            (230, 40_000, Cell::Nothing),
+        ] {
+            delayed.longest_call = Some((call, Nanos(time)));
+            assert_eq!(words(&delayed), expected);
+        }
     }
 
     #[test]
     fn a_task_that_no_event_shows_is_likely_and_one_that_shares_a_delay_is_named() {
         let typical = cycle(0);
         let by = |one: &Cycle| {
-            let table = table([one].into_iter(), &typical.split()).expect("it was delayed");
+            let table =
+                table([one].into_iter(), &typical.split(), &calls()).expect("it was delayed");
             table.rows[0][3].clone()
         };
         let name = TaskName(*b"hog\0\0\0\0\0\0\0\0\0\0\0\0\0");

@@ -453,7 +453,7 @@ impl Thread {
     }
 
     /// As a measure of the bundle.
-    pub fn measure(&self) -> MeasureMeta {
+    pub fn measure(&self, calls: &CallNames) -> MeasureMeta {
         let (name, series) = match self.cyclic() {
             Some(cyclic) => (
                 cyclic.label.clone(),
@@ -463,10 +463,16 @@ impl Thread {
         };
         let parameters =
             self.cyclic().map(|cyclic| details(&cyclic.inferred, &cyclic.wait)).unwrap_or_default();
-        MeasureMeta { name, workload: WORKLOAD.to_owned(), parameters, series, notes: self.notes() }
+        MeasureMeta {
+            name,
+            workload: WORKLOAD.to_owned(),
+            parameters,
+            series,
+            notes: self.notes(calls),
+        }
     }
 
-    fn notes(&self) -> Notes {
+    fn notes(&self, calls: &CallNames) -> Notes {
         if self.cycles == 0 {
             return Notes::default();
         }
@@ -506,14 +512,14 @@ impl Thread {
                 count("deadline-missed", &format!("cycles longer than {deadline}"), self.beyond()),
             );
         }
-        Notes { figures, tables: self.tables(), ..Notes::default() }
+        Notes { figures, tables: self.tables(calls), ..Notes::default() }
     }
 
-    fn tables(&self) -> Vec<Table> {
+    fn tables(&self, calls: &CallNames) -> Vec<Table> {
         let holders = self.holders.table();
         let typical = self.typical.typical();
         let delays =
-            typical.and_then(|one| delays::table(self.worst_cycles.cycles(), &one.split()));
+            typical.and_then(|one| delays::table(self.worst_cycles.cycles(), &one.split(), calls));
         let (typical, worst) = (self.typical.table(), self.worst_cycles.table());
         let all = [self.culprits(), holders, delays, typical, worst];
         all.into_iter().flatten().collect()

@@ -193,7 +193,7 @@ impl Stream {
             }
         }
         let cpu = self.number(event.cpu).and_then(|cpu| u16::try_from(cpu).ok()).unwrap_or(cpu);
-        let head = Head { at, cpu, tid: None };
+        let head = Head { at, cpu, tid: None, context: None, site: 0 };
         event.take(&self.values, |value| self.text(value), head, machine, decoder, out);
         Ok(())
     }

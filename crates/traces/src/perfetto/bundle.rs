@@ -108,7 +108,7 @@ impl Bundles {
             cpu.running = None;
         }
         for (at, item) in items {
-            let head = Head { at: at as i64, cpu: stated.cpu, tid: None };
+            let head = Head { at: at as i64, cpu: stated.cpu, tid: None, context: None, site: 0 };
             match item {
                 Item::Message(number, message, task) => {
                     let head = Head { tid: task, ..head };

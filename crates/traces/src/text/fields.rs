@@ -52,6 +52,12 @@ fn by_keys<'a>(meaning: Meaning, rest: &'a [u8], decoder: &mut Decoder) -> Value
     values
 }
 
+/// The function that an event names as the place that it comes from; 0: none.
+pub(super) fn site(rest: &[u8], decoder: &mut Decoder) -> u64 {
+    let found = ["call_site", "caller"].iter().find_map(|key| value(rest, 0, key));
+    found.and_then(|at| pointer(&rest[at..], decoder)).unwrap_or_default() as u64
+}
+
 /// Where the value of `key=` begins.
 fn value(rest: &[u8], from: usize, key: &str) -> Option<usize> {
     let key = key.as_bytes();

@@ -10,6 +10,8 @@ pub(super) struct Line<'a> {
     pub(super) tid: u32,
     pub(super) process: Option<u32>,
     pub(super) cpu: u16,
+    /// irqs-off, need-resched and so on; empty where the form has none.
+    pub(super) flags: &'a [u8],
     /// In nanoseconds.
     pub(super) at: i64,
     /// The step of its instant.
@@ -134,7 +136,8 @@ fn flags_and_time(text: &[u8]) -> Option<Line<'_>> {
     match time(text) {
         Some(line) => Some(line),
         None if (1..=LONGEST_FLAGS).contains(&word.len()) && is_flags(word) => {
-            time(text[word.len()..].trim_ascii_start())
+            let line = time(text[word.len()..].trim_ascii_start())?;
+            Some(Line { flags: word, ..line })
         }
         None => None,
     }
@@ -163,8 +166,8 @@ fn behind_time(at: i64, step: i64, after: &[u8]) -> Option<Line<'_>> {
         text = after.trim_ascii_start();
     }
     let (name, rest) = name(text);
-    let (comm, tid, process, cpu) = (&[][..], 0, None, 0);
-    Some(Line { comm, tid, process, cpu, at, step, text, name, rest })
+    let (comm, tid, process, cpu, flags) = (&[][..], 0, None, 0, &[][..]);
+    Some(Line { comm, tid, process, cpu, flags, at, step, text, name, rest })
 }
 
 /// `sched_switch: …`, `sched:sched_switch: …`, `sys_futex(…)`, `function <-parent`.
@@ -196,7 +199,7 @@ fn latency_format(line: &[u8]) -> Option<Line<'_>> {
         let text = flags[flagged.len()..].trim_ascii_start();
         let Some(when) = time(text).or_else(|| relative_time(text)) else { continue };
         let (tid, cpu) = (u32::try_from(tid).ok()?, u16::try_from(cpu).ok()?);
-        return Some(Line { comm: comm(&line[..dash]), tid, cpu, ..when });
+        return Some(Line { comm: comm(&line[..dash]), tid, cpu, flags: flagged, ..when });
     }
     None
 }

@@ -3,7 +3,8 @@
 use crate::cycles::CallNames;
 use punctual_core::MainPart;
 use punctual_core::cycle::{
-    CallClass, FILE_CALLS, MARKED, POLLS, WAITING_CALLS, WaitingCall, has_timed_out,
+    CallClass, FILE_CALLS, MARKED, POLLS, WAITING_CALLS, WaitingCall, WokenBy, has_timed_out,
+    is_interrupted,
 };
 use punctual_core::event::TaskState;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,10 @@ pub struct Calls {
     futexes: BTreeSet<u32>,
     futex_waits: BTreeSet<u32>,
     clock_nanosleep: BTreeSet<u32>,
+    sleeps: BTreeSet<u32>,
+    restarts: BTreeSet<u32>,
+    /// They wait for a signal.
+    signals: BTreeSet<u32>,
     marks: BTreeMap<u32, (usize, CallClass)>,
 }
 
@@ -41,6 +46,9 @@ impl Calls {
             futexes: set(&["futex"]),
             futex_waits: set(&["futex_wait", "futex_waitv"]),
             clock_nanosleep: set(&["clock_nanosleep"]),
+            sleeps: set(&["nanosleep", "clock_nanosleep", "restart_syscall"]),
+            restarts: set(&["restart_syscall"]),
+            signals: set(&["pause", "rt_sigsuspend"]),
             marks: names.iter().filter_map(mark).collect(),
         }
     }
@@ -63,6 +71,19 @@ impl Calls {
 
     pub(super) fn is_sleep(&self, call: WaitingCall) -> bool {
         self.clock_nanosleep.contains(&call.number)
+    }
+
+    /// By this call the kernel goes on with a sleep that a signal interrupted.
+    pub(super) fn is_restart(&self, number: u32) -> bool {
+        self.restarts.contains(&number)
+    }
+
+    /// Whether a wait in this call that ends so was interrupted by a signal, and not released; one
+    /// that a timer ended may have been waited for.
+    pub(super) fn interrupted(&self, call: WaitingCall, result: i64, by: WokenBy) -> bool {
+        is_interrupted(result)
+            && !self.signals.contains(&call.number)
+            && (by != WokenBy::Timer || self.sleeps.contains(&call.number))
     }
 
     /// Whether a call that slept returns this because nothing came in time.

@@ -41,6 +41,9 @@ pub struct Cpu {
     /// Its priority, where a switch shows it.
     pub prio: Option<i16>,
     pub switched: Option<MonotonicNs>,
+    /// The task that the last switch left, until the one that it chose is seen to do something:
+    /// what is seen of it is inside of the switch.
+    pub leaving: Option<u32>,
     /// Ready threads that shall run here.
     pub waiting: Vec<u32>,
     pub expiring: Option<Expiry>,
@@ -185,6 +188,7 @@ impl Cpu {
     pub fn is_found_with(&mut self, at: MonotonicNs, tid: u32, always: bool) {
         let is_first = always || self.running.is_none() && self.changes.is_empty();
         (self.running, self.prio, self.switched) = (Some(tid), None, None);
+        self.leaving = None;
         self.changes.clear();
         // From switch to switch it runs one task.
         let since = if is_first { MonotonicNs(i64::MIN) } else { at };

@@ -171,7 +171,7 @@ fn a_cycle_reaches_from_its_release_to_the_next_wait() {
     // From the wake-ups to the switches nothing shows who ran.
     assert_eq!(part(MainPart::Unknown), 2 + 3);
     assert_eq!(part(MainPart::OwnExecution), 100 + 40 + 10 + 35);
-    assert_eq!(part(MainPart::SystemCall), 1 + 50 + 10 + 2);
+    assert_eq!((part(MainPart::Switch), part(MainPart::SystemCall)), (1, 50 + 10 + 2));
     assert_eq!(first.culprit.map(|culprit| (culprit.tid, us(culprit.time))), Some((OTHER, 200)));
     assert_eq!((first.blocks, us(first.blocked), first.syscalls), (1, 40, 3));
     assert_eq!(first.longest_call, Some((FSYNC, Nanos::from_micros(55))));
@@ -368,7 +368,7 @@ fn the_time_since_a_timer_was_due_is_divided_by_what_the_cpu_did() {
     assert_eq!(us(cycle.wakeup_latency()), 40);
     assert_eq!(part(MainPart::Irq), 5);
     assert_eq!(part(MainPart::IdleExit), 30 + 2);
-    assert_eq!(part(MainPart::SystemCall), 3);
+    assert_eq!((part(MainPart::Switch), part(MainPart::SystemCall)), (3, 0));
     assert_eq!(part(MainPart::Unknown), 0);
     assert_eq!((cycle.by, cycle.timer), (WokenBy::Sleep, TIMER));
 }
@@ -461,9 +461,72 @@ fn a_stop_is_no_wait_and_names_who_sent_it() {
     assert_eq!(stopped(TaskState::Stopped, &[(THREAD, 19)]), ([210, 0, 0], Some(33)));
     // A signal that lets go on, or one to another thread, stops nobody here.
     assert_eq!(stopped(TaskState::Stopped, &[(THREAD, 18), (8, 19)]), ([210, 0, 0], Some(OTHER)));
-    // Whoever sends a signal, a wait is none.
-    let ([stop, ..], by) = stopped(TaskState::Sleeping, &[(THREAD, 19)]);
-    assert_eq!((stop, by), (0, Some(OTHER)));
+    // The freezer of its control group lets it sleep outside of any call; a wait in one is none.
+    assert_eq!(stopped(TaskState::Sleeping, &[]), ([210, 0, 0], Some(OTHER)));
+    assert_eq!(stopped(TaskState::Blocked, &[]), ([0, 0, 210], Some(OTHER)));
+    let waits = Run::whole().one(|run| {
+        run.on(1, 1_080, 33, EventKind::Signal { task: Tid(THREAD), signal: 19 });
+        run.enter(1_090, READ, [3, 0]);
+        run.switch_as(1_100, (THREAD, 20), TaskState::Sleeping, (OTHER, 120));
+        run.wake(1_310, OTHER).enqueue(1_311, OTHER);
+        run.switch_as(1_315, (OTHER, 120), TaskState::Preempted, (THREAD, 20));
+        run.exit(1_320, READ, 1);
+    });
+    assert_eq!(waits.run.of(MainPart::Stopped), Nanos::ZERO);
+}
+
+/// SIGSTOP, a debugger or the freezer interrupt a sleep until an instant, which passes meanwhile:
+/// the cycle that was due then was held up by that, and not by the cycle before.
+#[test]
+fn a_cycle_that_is_due_during_a_stop_was_stopped() {
+    for (state, result) in
+        [(TaskState::Stopped, -514), (TaskState::Sleeping, -514), (TaskState::Stopped, -4)]
+    {
+        let mut run = Run::whole();
+        run.sleep(0, 1_000, 10).sleep(1_100, 2_000, 10);
+        run.enter(2_100, NANOSLEEP, [1, 1]).start(2_101, 3_000);
+        run.leave(2_102, TaskState::Sleeping, 120);
+        run.wake(2_500, OTHER).arrive(2_502).exit(2_503, NANOSLEEP, result);
+        run.switch_as(2_504, (THREAD, 20), state, (OTHER, 120));
+        run.wake(4_000, OTHER).arrive(4_002);
+        run.enter(4_004, NANOSLEEP, [1, 1]).start(4_005, 3_000).exit(4_006, NANOSLEEP, 0);
+        run.sleep(4_100, 5_000, 10);
+        let cycle = run.cycles.last().expect("a cycle");
+        assert_eq!(us(cycle.release - MonotonicNs(0)), 3_000, "{:?}", run.cycles);
+        assert_eq!(us(cycle.split().of(MainPart::Stopped)), 1_004, "{cycle:?}");
+        assert_eq!(cycle.split().of(MainPart::Overrun), Nanos::ZERO);
+        assert_eq!(cycle.awaited.map(|one| one.tid), Some(OTHER));
+        assert_eq!(cycle.split().sum(), cycle.response_time());
+    }
+    // One that only a cycle before made late was not stopped.
+    let mut run = Run::whole();
+    run.sleep(0, 1_000, 10).sleep(1_100, 2_000, 10);
+    run.enter(3_500, NANOSLEEP, [1, 1]).start(3_501, 3_000).exit(3_502, NANOSLEEP, 0);
+    run.sleep(3_600, 5_000, 10);
+    let cycle = run.cycles.last().expect("a cycle");
+    assert_eq!(us(cycle.split().of(MainPart::Overrun)), 500, "{cycle:?}");
+    assert_eq!(cycle.split().of(MainPart::Stopped), Nanos::ZERO);
+}
+
+/// An event of the task that leaves, and the return of the call, bound the switch to the thread.
+#[test]
+fn a_context_switch_ends_with_an_event_inside_or_with_the_call() {
+    let split = |inside: bool| {
+        let mut run = Run::whole();
+        run.sleep(0, 1_000, 10).sleep(1_100, 2_000, 10).enter(2_100, NANOSLEEP, [1, 1]);
+        run.start(2_101, 3_000).leave(2_102, TaskState::Sleeping, 120);
+        run.expire(3_001).wake(3_002, OTHER).enqueue(3_003, OTHER).expired(3_004).arrive(3_010);
+        if inside {
+            run.at(3_060, OTHER, EventKind::ContentionBegin { lock: 1, flags: 0 });
+            run.at(3_073, OTHER, EventKind::ContentionEnd { lock: 1, result: 0 });
+        }
+        run.exit(3_080, NANOSLEEP, 0).sleep(3_100, 4_000, 10);
+        run.cycles.last().expect("a cycle").wake
+    };
+    let (inside, bounded) = (split(true), split(false));
+    assert_eq!((us(inside.of(MainPart::Switch)), us(inside.of(MainPart::SystemCall))), (63, 7));
+    assert_eq!((us(bounded.of(MainPart::Switch)), us(bounded.of(MainPart::SystemCall))), (70, 0));
+    assert_eq!((inside.of(MainPart::Unknown), inside.sum()), (Nanos::ZERO, bounded.sum()));
 }
 
 #[test]

@@ -51,6 +51,8 @@ pub enum Phase {
     Waiting,
     Woken,
     Open,
+    /// A signal ended its wait, which was no release.
+    Interrupted,
 }
 
 /// Who ended a wait.
@@ -99,12 +101,19 @@ pub struct Thread {
     ran_on: u16,
     moved: bool,
     blocked: bool,
+    /// It became ready by a wake-up from a wait that signals end, not by a preemption.
+    pub is_woken: bool,
+    /// Since when it has a CPU again after such a wait, and has done nothing since: the return of
+    /// its call bounds the context switch to it.
+    pub returns_from: Option<MonotonicNs>,
     /// Of the cycle, without the call under way; and of that.
     pub sum: Split,
     pub in_call: Split,
     pub cycle: Cycle,
     /// How long they ran, and how long of that their priority was not lower.
     culprits: BTreeMap<u32, (Nanos, Nanos)>,
+    /// It was stopped since a signal interrupted its wait: what was due meanwhile waited for that.
+    held_up: bool,
     /// Who sent it the last signal that stops.
     pub stopped_by: Option<u32>,
     moments: u32,
@@ -140,10 +149,13 @@ impl Thread {
             ran_on: cpu,
             moved: false,
             blocked: false,
+            is_woken: false,
+            returns_from: None,
             sum: Split::default(),
             in_call: Split::default(),
             cycle: blank(tid, at),
             culprits: BTreeMap::new(),
+            held_up: false,
             stopped_by: None,
             moments: 0,
             moment: None,
@@ -286,8 +298,15 @@ impl Thread {
         }
     }
 
+    /// The CPU was switching to it until now.
+    pub fn switches(&mut self, cpu: &Cpu, at: MonotonicNs) {
+        self.divide(cpu, at, MainPart::Switch);
+        self.returns_from = None;
+    }
+
     /// What it did until now, with a CPU, is over.
     pub fn ran(&mut self, cpu: &Cpu, at: MonotonicNs) {
+        self.returns_from = None;
         let part = self.own_part();
         let rest = self.divide(cpu, at, part);
         if self.reclaims && self.phase != Phase::Waiting {
@@ -364,7 +383,7 @@ impl Thread {
     /// It could run on, and another task gets its CPU.
     pub fn is_preempted(&mut self, at: MonotonicNs, readiness: Readiness, by: u32) {
         self.turns(at, State::Ready(readiness));
-        self.enqueued = Some(at);
+        (self.enqueued, self.is_woken) = (Some(at), false);
         let what = MomentKind::Preempted { by, name: TaskName::default() };
         self.begin_moment(at, what);
     }
@@ -400,6 +419,7 @@ impl Thread {
         self.turns(at, State::Ready(readiness));
         self.cpu = cpu;
         self.enqueued = enqueued.then_some(at);
+        self.is_woken = !self.blocked && self.call.is_some();
         self.from = self.from.max(at);
     }
 
@@ -452,6 +472,7 @@ impl Thread {
         match part {
             MainPart::Lock => self.has_waited_for_lock(took, waker),
             MainPart::Stopped => {
+                self.held_up = self.phase == Phase::Interrupted;
                 let by = self.stopped_by.take().map(|tid| Waker { by: WokenBy::Task, tid });
                 self.has_awaited(took, by.unwrap_or(waker));
             }
@@ -505,7 +526,8 @@ impl Thread {
         self.culprits.clear();
         let entered = self.cycle.entered;
         let (due, woken) = (release.due.min(release.woken), release.woken);
-        self.sum.add(MainPart::Overrun, entered.min(woken) - due);
+        let before = self.before_the_wait();
+        self.sum.add(before, entered.min(woken) - due);
         let begin = due.max(entered);
         // It was not yet asleep.
         let asleep = self.slept_at.clamp(begin.min(woken), woken);
@@ -525,13 +547,19 @@ impl Thread {
         self.phase = Phase::Woken;
     }
 
+    /// The time of a cycle before the call that waits for it.
+    fn before_the_wait(&mut self) -> MainPart {
+        if std::mem::take(&mut self.held_up) { MainPart::Stopped } else { MainPart::Overrun }
+    }
+
     /// What it waited for had come before the call, which returns at once.
     pub fn is_released_already(&mut self, release: Release, at: MonotonicNs) {
         self.sum = Split::default();
         self.culprits.clear();
         let entered = self.cycle.entered;
         let due = release.due.min(at);
-        self.sum.add(MainPart::Overrun, entered - due);
+        let before = self.before_the_wait();
+        self.sum.add(before, entered - due);
         self.sum.add(MainPart::SystemCall, at - due.max(entered));
         let cycle = &mut self.cycle;
         (cycle.release, cycle.woken) = (due, due.max(entered));
@@ -619,7 +647,7 @@ impl Thread {
         let (release, returned) = match self.phase {
             Phase::NoCycle => return None,
             // Nothing shows that it was woken.
-            Phase::Waiting => (overdue, None),
+            Phase::Waiting | Phase::Interrupted => (overdue, None),
             Phase::Woken => (Some(cycle.release), None),
             Phase::Open => (Some(cycle.release), Some(cycle.returned)),
         };
@@ -652,7 +680,9 @@ impl Thread {
                 ..self.cycle
             }
         });
-        self.cycle = Cycle { call, wait_is: within, entered, ..blank(self.cycle.tid, entered) };
+        let awaited = self.cycle.awaited.filter(|_| self.held_up);
+        let next = Cycle { call, wait_is: within, entered, ..blank(self.cycle.tid, entered) };
+        self.cycle = Cycle { awaited, ..next };
         (self.sum, self.in_call) = (Split::default(), Split::default());
         self.culprits.clear();
         (self.moments, self.moment) = (0, None);

@@ -1,0 +1,74 @@
+//! Whether a CPU took interrupts while one of its timers was late.
+
+use super::search::switched_to;
+use super::trace_context::TraceContext;
+use punctual_core::event::CpuContext;
+use punctual_core::{Event, EventKind, MonotonicNs, Tid};
+
+/// This many events of a CPU are searched for what shows its interrupts.
+const SEARCHED_EVENTS: usize = 512;
+
+/// What the events of a CPU show of its interrupts when a timer was due, each as a place among the
+/// events.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Interrupts {
+    /// They were disabled here and not enabled again until then.
+    Disabled(usize),
+    /// They were enabled: before it was due and after it, or where sections with interrupts
+    /// disabled are recorded, and none was open.
+    Enabled(usize, Option<usize>),
+    /// Not known; this event shows when they were enabled last.
+    Unknown(Option<usize>),
+}
+
+/// What is shown for a timer of this CPU that was due at `due` and served at `served`, while the
+/// task ran.
+pub fn shown(
+    context: &TraceContext,
+    cpu: u16,
+    running: Tid,
+    due: MonotonicNs,
+    served: MonotonicNs,
+) -> Interrupts {
+    let here = context.on(cpu);
+    let event = |place: &u32| &context.events[*place as usize];
+    let (before, after) = here.split_at(here.partition_point(|place| event(place).at <= due));
+    let before = || before.iter().rev().take(SEARCHED_EVENTS);
+    let section = before().find_map(|place| match event(place).what {
+        EventKind::Context { context, section: true, .. } => Some((*place as usize, context)),
+        _ => None,
+    });
+    match section {
+        Some((place, CpuContext { irqs_off: Some(true), .. })) => {
+            return Interrupts::Disabled(place);
+        }
+        Some((place, _)) => return Interrupts::Enabled(place, None),
+        None => {}
+    }
+    let is_same = |place: &&u32| event(place).tid == running && switched_to(event(place)).is_none();
+    let enabled = |place: &u32| is_enabled(event(place)).then_some(*place as usize);
+    let last = before().take_while(is_same).find_map(enabled);
+    // Between a system call's ends and a switch it does one thing.
+    let within = |place: &&u32| {
+        let of = event(place);
+        let ends =
+            matches!(of.what, EventKind::SyscallEnter { .. } | EventKind::SyscallExit { .. });
+        is_same(place) && !ends && of.at < served
+    };
+    let by_record =
+        |place: &usize| matches!(context.events[*place].what, EventKind::Context { .. });
+    let next = after.iter().take(SEARCHED_EVENTS).take_while(within).find_map(enabled);
+    match (last.filter(by_record), next) {
+        (Some(last), Some(next)) => Interrupts::Enabled(last, Some(next)),
+        _ => Interrupts::Unknown(last),
+    }
+}
+
+/// Whether the event shows that the CPU takes interrupts.
+pub fn is_enabled(event: &Event) -> bool {
+    match event.what {
+        EventKind::Context { context, .. } => context.irqs_off == Some(false) && !context.hardirq,
+        EventKind::SyscallEnter { .. } | EventKind::SyscallExit { .. } => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,184 @@
+//! Causes of delays in text of ftrace, in both ways: explained from the events around a sample, and
+//! as the parts of a thread's cycles. The recordings are of others; tasks have other names.
+
+use punctual_analyze::cycles::stream::{Calls, Found, Shown, Stream};
+use punctual_analyze::explain::{Cause, Explanation, Kind, LatencyInterval, Mode, explain};
+use punctual_analyze::gaps::Gaps;
+use punctual_analyze::threads::Coverage;
+use punctual_core::cycle::Cycle;
+use punctual_core::event::Tid;
+use punctual_core::{Event, MainPart, MonotonicNs};
+use punctual_report::sentence::explain::paragraph;
+use punctual_traces::Trace;
+
+const NOT_THROTTLED: &str = include_str!("../../../traces/tests/data/not-throttled.txt");
+const BUSY_CPU: &str = include_str!("../../../traces/tests/data/woken-for-a-busy-cpu.txt");
+const SWITCH: &str = include_str!("../../../traces/tests/data/inside-the-switch.txt");
+const STALLED: &str =
+    include_str!("../../../traces/tests/data/stalled-with-interrupts-enabled.txt");
+
+/// A sample of a thread in a trace, in microseconds, in both ways.
+struct Case {
+    explanation: Explanation,
+    sentences: String,
+    /// The cycle that the sample lies in.
+    cycle: Option<Cycle>,
+}
+
+fn case(text: &str, tid: u32, kind: Kind, due: i64, woke: i64) -> Case {
+    let mut trace = Trace::open(text.as_bytes().to_vec()).expect("text of ftrace");
+    let events: Vec<Event> = trace.by_ref().map(|event| event.expect("an event")).collect();
+    let facts = trace.facts();
+    let (due, woke) = (MonotonicNs(due * 1_000), MonotonicNs(woke * 1_000));
+    let cpu = events.iter().rfind(|event| event.tid.0 == tid && event.at <= woke);
+    let cpu = cpu.map_or(Event::NO_CPU, |event| event.cpu);
+    let interval = LatencyInterval { tid: Tid(tid), cpu, due, woke, kind };
+    let coverage = Coverage::of(&facts.recorded, &facts.names);
+    let explanation = explain(interval, &events, &coverage, &Gaps::default());
+    assert!(explanation.adds_up(), "{explanation:#?}");
+    let sentences = paragraph(&explanation, &facts.names, &events);
+    let shown = Shown::of_recording(&facts.recorded, &facts.names).expect("switches");
+    let mut stream = Stream::new(Calls::of(&facts.names.syscalls), shown, Gaps::default());
+    let mut cycle = None;
+    for event in &events {
+        stream.push(event, &mut |found| match found {
+            Found::Cycle(one) if one.tid == tid => {
+                assert_eq!(one.split().sum(), one.response_time());
+                if one.release <= due && due < one.again {
+                    cycle = Some(one);
+                }
+            }
+            _ => {}
+        });
+    }
+    Case { explanation, sentences, cycle }
+}
+
+impl Case {
+    /// The time of a cause, in microseconds: of the explanation, and of the cycle.
+    fn both(&self, part: MainPart) -> (i64, i64) {
+        let parts = self.explanation.parts.iter();
+        let parts = parts.filter(|of| of.cause.kind() == part.cause());
+        let cycle = self.cycle.map_or(0, |cycle| cycle.split().of(part).ns());
+        (parts.map(|part| part.span().ns()).sum::<i64>() / 1_000, cycle / 1_000)
+    }
+
+    fn of(&self, cause: &str) -> i64 {
+        let parts = self.explanation.parts.iter().filter(|part| part.cause.id() == cause);
+        parts.map(|part| part.span().ns()).sum::<i64>() / 1_000
+    }
+}
+
+/// As a thread of a real-time priority, and who it waits for.
+fn real_time(text: &str) -> String {
+    ["", "prev_", "next_"].iter().fold(text.to_owned(), |text, of| {
+        [28_773, 28_779].iter().fold(text, |text, pid| {
+            let (from, to) =
+                (format!("{of}pid={pid} {of}prio=120"), format!("{of}pid={pid} {of}prio=79"));
+            text.replace(&from, &to)
+        })
+    })
+}
+
+#[test]
+fn a_cpu_that_idled_before_the_thread_came_there_throttles_nobody() {
+    for (text, idle) in [(NOT_THROTTLED, 5_237), (BUSY_CPU, 40)] {
+        for text in [text.to_owned(), real_time(text)] {
+            let case = case(&text, 28_773, Kind::Interval, 38_456_580_002, 38_456_640_237);
+            assert_eq!(case.both(MainPart::Throttled), (0, 0), "{}", case.sentences);
+            assert_eq!(case.of("migration"), 0, "{}", case.sentences);
+            let queued = 60_235 - idle;
+            // The cycle has the wake-up in progress, too.
+            let both = case.both(MainPart::Runqueue);
+            assert_eq!(both, (queued, queued + 2), "{}", case.sentences);
+            // In cycles it may have been an interrupt, of which nothing is recorded here.
+            assert_eq!(case.both(MainPart::IdleExit), (idle, 0), "{}", case.sentences);
+            assert_eq!(case.both(MainPart::Unknown), (0, idle), "{}", case.sentences);
+        }
+    }
+}
+
+/// Where no event shows when the thread left the queue, the CPU that idles shows nothing.
+#[test]
+fn a_thread_that_was_moved_unseen_is_not_throttled() {
+    let unseen: Vec<&str> =
+        BUSY_CPU.lines().filter(|line| !line.contains("sched_migrate_task")).collect();
+    // CPU 4 idles before the thread runs on CPU 2.
+    let text = unseen.join("\n").replace("38456.641000", "38456.620000") + "\n";
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_by_key(|line| line.split(']').nth(1).and_then(|at| at.trim().split(':').next()));
+    let text = lines.join("\n") + "\n";
+    for text in [text.clone(), real_time(&text)] {
+        let case = case(&text, 28_773, Kind::Interval, 38_456_580_002, 38_456_640_237);
+        assert_eq!(case.both(MainPart::Throttled), (0, 0), "{}", case.sentences);
+        assert_eq!(case.of("unknown"), 20_237, "{}", case.sentences);
+    }
+}
+
+/// Without lines that hold any of these.
+fn without(text: &str, any: &[&str]) -> String {
+    let kept = text.lines().filter(|line| !any.iter().any(|of| line.contains(of)));
+    kept.map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn the_context_switch_is_bounded_by_an_event_inside_or_by_the_return_of_the_call() {
+    let of = |text: &str| case(text, 2_866_344, Kind::Timer, 17_000_012_000, 17_000_012_072);
+    let inside = of(SWITCH);
+    assert_eq!(inside.both(MainPart::Switch), (63, 63), "{}", inside.sentences);
+    assert!(
+        inside.sentences.contains("context switch to it, until tlb_flush"),
+        "{}",
+        inside.sentences
+    );
+    assert!(inside.of("self") <= 4, "{}", inside.sentences);
+    let bounded = of(&without(SWITCH, &["tlb_flush"]));
+    assert_eq!(bounded.both(MainPart::Switch), (64, 64), "{}", bounded.sentences);
+    assert!(
+        bounded.sentences.contains("up to the return of clock_nanosleep()"),
+        "{}",
+        bounded.sentences
+    );
+    // Where nothing bounds it, it is not known, and no switch of the others has such a part.
+    let unknown = of(&without(SWITCH, &["tlb_flush", "sys_exit", "sys_enter", "user_e"]));
+    assert_eq!(unknown.both(MainPart::Switch), (0, 0), "{}", unknown.sentences);
+    let unsure = Cause::OwnExecution { mode: Mode::Unknown };
+    assert!(unknown.explanation.parts.iter().any(|part| part.cause == unsure));
+    let usual = case(SWITCH, 2_866_344, Kind::Timer, 17_000_011_000, 17_000_011_008);
+    assert_eq!(usual.both(MainPart::Switch), (1, 1), "{}", usual.sentences);
+}
+
+#[test]
+fn a_late_timer_is_a_stall_only_where_interrupts_are_seen_to_be_enabled() {
+    let of = |text: &str| case(text, 77, Kind::Timer, 700_012_000, 700_012_715);
+    let known = of(STALLED);
+    assert_eq!(known.both(MainPart::TimerIrqDelay), (709, 709), "{}", known.sentences);
+    let says = "interrupts disabled or the CPU stalled, not known which (interrupts were enabled \
+                50.0 µs before it was due, in igb_set_rx_mode+0x4f8/0x5a0); a stall is likely";
+    assert!(known.sentences.contains(says), "{}", known.sentences);
+    let disabled = of(&STALLED.replace(" b...3 ", " d...3 "));
+    assert!(!disabled.sentences.contains("enabled"), "{}", disabled.sentences);
+    assert!(disabled.sentences.contains("not known which"), "{}", disabled.sentences);
+    let late = "              ip-4931 [001] d..h3  700.012709: local_timer_entry";
+    let line = |flags: &str, at: &str, event: &str| {
+        format!("              ip-4931 [001] {flags}  700.{at}: {event}\n{late}")
+    };
+    // Enabled on both sides of the expiry.
+    let after = line("b...3", "012400", "kfree: call_site=igb_set_rx_mode+0x510/0x5a0 ptr=0");
+    let both = of(&STALLED.replace(late, &after));
+    assert_eq!((both.of("cpu-stall"), both.of("timer-irq-delay")), (709, 0), "{}", both.sentences);
+    // Sections with interrupts disabled are recorded: one was open, or none was.
+    let kmalloc = "              ip-4931 [001] b...3  700.011950: kmalloc";
+    let section = |events: &[(&str, &str)]| {
+        let lines = events.iter().map(|(at, event)| {
+            let rest = "caller=igb_update_phy_info+0x1f/0x40 parent=0x0";
+            format!("              ip-4931 [001] d...3  700.{at}: {event}: {rest}\n")
+        });
+        STALLED.replace(kmalloc, &format!("{}{kmalloc}", lines.collect::<String>()))
+    };
+    let open = of(&section(&[("011940", "irq_disable")]));
+    let says = "with interrupts disabled, in igb_update_phy_info+0x1f/0x40";
+    assert!(open.sentences.contains(says), "{}", open.sentences);
+    let closed = of(&section(&[("011930", "irq_disable"), ("011940", "irq_enable")]));
+    assert_eq!(closed.of("cpu-stall"), 709, "{}", closed.sentences);
+}
