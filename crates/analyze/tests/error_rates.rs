@@ -259,7 +259,8 @@ fn changes_of_baselines_that_stay() {
             let all = follow(&noise, runs, factor, histories, 100, 11);
             let median = |runs: &[usize]| runs.get(runs.len() / 2).copied().unwrap_or(0);
             println!(
-                "| {words} | ×{factor} | {runs} | {} of {histories} | {} of {} ({:.2} %) | {} | {} | {} |",
+                "| {words} | ×{factor} | {runs} | {} of {histories} | {} of {} ({:.2} %) | {} | {} \
+                 | {} |",
                 all.found,
                 all.stayed,
                 all.found,

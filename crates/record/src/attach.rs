@@ -321,8 +321,8 @@ impl Attacher {
         self.look_at_timers();
     }
 
-    /// The wait of a thread, or the cycle after it, now: the kernel makes no record of a cycle before
-    /// its end. `None` where that is not known, or changes at this instant.
+    /// The wait of a thread, or the cycle after it, now: the kernel makes no record of a cycle
+    /// before its end. `None` where that is not known, or changes at this instant.
     pub fn open(&self, tid: u32) -> Option<OpenCycle> {
         let map = self.object.map("threads").ok()?;
         let mut value = vec![0; self.object.value_size("threads")];

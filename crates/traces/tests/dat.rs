@@ -182,11 +182,17 @@ fn read(file: Vec<u8>) -> (Vec<Event>, TraceFacts) {
     (events, trace.facts())
 }
 
+/// Not the header of one.
+fn is_of_a_tracepoint(event: &Event) -> bool {
+    !matches!(event.what, EventKind::Context { .. })
+}
+
 #[test]
 fn both_versions_are_read_in_every_byte_order_and_word_size() {
     for shape in SHAPES {
         for (version, file) in [(6, shape.version_6()), (7, shape.version_7())] {
-            let (events, facts) = read(file);
+            let (mut events, facts) = read(file);
+            events.retain(is_of_a_tracepoint);
             let of = |event: &Event| (event.at.0, event.cpu, event.tid.0);
             let lost = (5_010, 1, 0);
             let expected = [
@@ -229,7 +235,7 @@ fn a_file_that_ends_early_gives_what_it_holds_or_says_why() {
     for file in [shape.version_6(), shape.version_7()] {
         for length in (0..file.len()).step_by(37) {
             if let Ok(trace) = Trace::open(file[..length].to_vec()) {
-                assert!(trace.flatten().count() <= 7);
+                assert!(trace.flatten().filter(is_of_a_tracepoint).count() <= 7);
             }
         }
     }

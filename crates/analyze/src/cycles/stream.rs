@@ -98,7 +98,8 @@ impl Stream {
         self.untracked
     }
 
-    /// The wait of a thread, or the cycle after it, at the last event, unless events are missing since its wait began.
+    /// The wait of a thread, or the cycle after it, at the last event, unless events are missing
+    /// since its wait began.
     pub fn open(&self, tid: u32) -> Option<OpenCycle> {
         let thread = self.threads.get(&tid)?;
         // Its own timer is among those that were started in the call; interrupts start others.

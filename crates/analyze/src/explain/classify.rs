@@ -211,7 +211,9 @@ fn queued_since(segment: &Segment, cpu: u16, at: MonotonicNs) -> Option<Monotoni
     let spans = &segment.timeline.spans;
     let place = spans.partition_point(|span| span.to <= at);
     let before = spans.get(..=place)?;
-    let is_queued = |span: &&ThreadSpan| matches!(span.doing, ThreadState::Ready { cpu: of, .. } if of == Some(cpu));
+    let queued = |of| of == Some(cpu);
+    let is_queued =
+        |span: &&ThreadSpan| matches!(span.doing, ThreadState::Ready { cpu: of, .. } if queued(of));
     before.iter().rev().take_while(is_queued).last().map(|span| span.from)
 }
 

@@ -135,8 +135,8 @@ pub fn has_timed_out(result: i64, polls: bool) -> bool {
     TIMEOUTS.contains(&result) || polls && result == 0
 }
 
-/// Whether a signal interrupted a call that returns this: EINTR, or one of those by which the kernel
-/// goes on with the call (include/linux/errno.h).
+/// Whether a signal interrupted a call that returns this: EINTR, or one of those by which the
+/// kernel continues the call (include/linux/errno.h).
 pub fn is_interrupted(result: i64) -> bool {
     result == -4 || (-516..=-512).contains(&result)
 }

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The beginning of a file that is looked at.
+/// The beginning of a file that is read to recognize it, in bytes.
 const HEAD: u64 = 1 << 16;
 
 /// Import another tool's results into a bundle

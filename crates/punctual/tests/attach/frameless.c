@@ -1,5 +1,6 @@
-/* As -O2 without frame pointers makes it: where it computes, its frame pointer holds something else,
- * here an address that nothing is mapped at. It prints how many page faults it had in its cycles. */
+/* As -O2 without frame pointers makes it: where it computes, its frame pointer holds something
+ * else, here an address that nothing is mapped at. It prints how many page faults it had in its
+ * cycles. */
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

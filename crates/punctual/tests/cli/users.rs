@@ -138,7 +138,7 @@ fn every_command_ends_by_itself_for_root_and_for_a_plain_user() {
 }
 
 /// The entries of the C library to its name services, its locales and its character sets. What is
-/// below them is linked anyway, by fork(2) and by wide characters, and loads nothing in the locale C.
+/// below them is linked anyway, by fork(2) and by wide characters, and loads nothing in locale C.
 const ENTRIES: [&str; 13] = [
     "getpwnam",
     "getpwuid",

@@ -334,7 +334,7 @@ impl Begun {
         };
         (!all.is_empty()).then(|| Table {
             name: "culprits".to_owned(),
-            title: "who had the CPU that was taken from the thread".to_owned(),
+            title: "tasks that took the CPU from the thread".to_owned(),
             columns: vec![
                 Column::new("task", ""),
                 Column::new("tid", "count"),

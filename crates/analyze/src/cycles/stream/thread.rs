@@ -636,8 +636,8 @@ impl Thread {
         self.phase = Phase::Open;
     }
 
-    /// Its wait, or the cycle after it. `overdue`: when the sleep that it is in was to end; `again`:
-    /// when it entered the call that it is in, if that can end its cycle.
+    /// Its wait, or the cycle after it. `overdue`: when the sleep that it is in was to end;
+    /// `again`: when it entered the call that it is in, if that can end its cycle.
     pub fn open(
         &self,
         overdue: Option<MonotonicNs>,
