@@ -267,8 +267,9 @@ INLINE bool is_fault_of_task(void)
 	struct task_struct *task = (void *)bpf_get_current_task();
 	int disabled = 0;
 
+	/* While it reads, the read itself has disabled faults once (copy_from_kernel_nofault). */
 	bpf_probe_read_kernel(&disabled, sizeof(disabled), &task->pagefault_disabled);
-	return !disabled;
+	return disabled <= 1;
 }
 
 /* A lock that somebody waits for: of glibc (sysdeps/nptl/lowlevellock.h) and of Rust's standard

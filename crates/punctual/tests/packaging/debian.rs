@@ -79,6 +79,7 @@ fn packages_are_installed_in_a_root_of_their_own_used_and_removed() {
         fs::create_dir_all(root.join(part)).expect("created");
     }
     fs::write(root.join("var/lib/dpkg/status"), "").expect("written");
+    fs::create_dir_all(root.join("lib")).expect("created");
     copy_libraries(program(), &root);
     let before = files_below(&root.join("lib"));
 
