@@ -165,6 +165,9 @@ struct attached {
 	u32 by;
 	u32 spare;
 	u8 by_comm[16];
+	/* Not on the stack, which all functions that call each other share: 512 bytes. */
+	struct wire_gap gap; /* the one that ends */
+	struct wire_gap interrupted; /* an interrupt's or a softirq's */
 	struct wire_times times; /* the last: user space reads it */
 };
 
@@ -1007,19 +1010,19 @@ INLINE int emit_gap(struct wire_gap *gap, u32 tid, u64 now)
 /* It has the CPU again. */
 NOINLINE int end_gap(struct attached *t, u32 tid, u64 now)
 {
-	struct wire_gap gap = {};
+	struct wire_gap *gap = t ? &t->gap : 0;
 
-	if (!t || !t->taken)
+	if (!t || !gap || !t->taken)
 		return 0;
-	gap.begin = t->taken;
-	gap.by = t->by;
-	gap.by_ns = t->by_ns;
-	__builtin_memcpy(gap.by_comm, t->by_comm, sizeof(gap.by_comm));
+	gap->begin = t->taken;
+	gap->by = t->by;
+	gap->by_ns = t->by_ns;
+	__builtin_memcpy(gap->by_comm, t->by_comm, sizeof(gap->by_comm));
 #pragma unroll
 	for (u32 i = 0; i < WIRE_CYCLE_PARTS; i++)
-		gap.parts[i] = later(t->account.wait[i], t->untaken[i]);
+		gap->parts[i] = later(t->account.wait[i], t->untaken[i]);
 	t->taken = 0;
-	return emit_gap(&gap, tid, now);
+	return emit_gap(gap, tid, now);
 }
 
 /* Another task had the CPU meanwhile. */
@@ -2015,7 +2018,6 @@ NOINLINE int served_over(struct cpu *cpu, u64 begin, u64 now, u64 hard)
 {
 	u32 tid = own_id(), here = bpf_get_smp_processor_id();
 	struct attached *t = tid ? attached_here(tid) : 0;
-	struct wire_gap gap = {};
 
 	if (likely(!t) || !cpu)
 		return 0;
@@ -2023,10 +2025,11 @@ NOINLINE int served_over(struct cpu *cpu, u64 begin, u64 now, u64 hard)
 		begins_here(t, cpu, here, tid, now);
 	if (!is_polling(t, now))
 		return 0;
-	gap.begin = begin;
-	gap.parts[WIRE_PART_HARDIRQ] = hard;
-	gap.parts[WIRE_PART_SOFTIRQ] = later(later(now, begin), hard);
-	return emit_gap(&gap, tid, now);
+	/* All other parts are never written. */
+	t->interrupted.begin = begin;
+	t->interrupted.parts[WIRE_PART_HARDIRQ] = hard;
+	t->interrupted.parts[WIRE_PART_SOFTIRQ] = later(later(now, begin), hard);
+	return emit_gap(&t->interrupted, tid, now);
 }
 
 INLINE void served(struct cpu *cpu, u64 begin, u64 now, u64 hard)

@@ -192,9 +192,19 @@ impl Attacher {
         for (name, (entry, exit)) in SERVED {
             let exit = self.object.attach_btf_tracepoint(kernel, exit, &format!("{name}_exit"));
             let entry = self.object.attach_btf_tracepoint(kernel, entry, &format!("{name}_entry"));
-            if let (Ok(exit), Ok(entry)) = (exit, entry) {
-                ends_seen |= name == "local_timer" && !has_other_timer_interrupt();
-                self.attached.extend([exit, entry]);
+            match (exit, entry) {
+                (Ok(exit), Ok(entry)) => {
+                    ends_seen |= name == "local_timer" && !has_other_timer_interrupt();
+                    self.attached.extend([exit, entry]);
+                }
+                // Not every architecture has all of them.
+                (Err(why @ LoadError::Refused { .. }), _)
+                | (_, Err(why @ LoadError::Refused { .. })) => {
+                    let message = format!("the time of {name} is not known: {why}");
+                    let id = "interrupts-not-timed";
+                    self.findings.push(Finding::new(id, Severity::Warning, "attach", message));
+                }
+                _ => {}
             }
         }
         // Without the end of a fault its time is the thread's own.

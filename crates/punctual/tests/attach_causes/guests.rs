@@ -98,7 +98,6 @@ fn causes_are_named_on(kernel: &str, backend: &str) {
 }
 
 #[test]
-#[ignore = "fails: interrupts of an idle CPU are called exit from idle; ./x test --all"]
 fn on_an_old_kernel() {
     causes_are_named_on("debian:6.1", "btf");
 }
