@@ -86,11 +86,11 @@ fn counts_are_those_of_the_kernel() {
         counted.split_whitespace().map(|number| number.parse().unwrap()).collect();
     let recording = summary(&place);
     assert_eq!(recording["lost"], 0);
-    // Each switch away has a switch back to it; from the exec, by which it got its name, to its end
-    // a few more happen.
+    // Each switch away has a switch back to it. Before the exec, by which it got its name, and at
+    // its end a few more or fewer happen: on a busy machine it is preempted there, too.
     let switches = count(&recording, "sched", "sched_switch");
     let own = numbers[0] + numbers[1];
-    assert!((2 * own - 10..2 * own + 60).contains(&switches), "{switches} of {own}: {recording}");
+    assert!((2 * own - 60..2 * own + 60).contains(&switches), "{switches} of {own}: {recording}");
     let calls = count(&recording, "syscall", "sys_enter");
     assert!((3_200..3_600).contains(&calls), "{calls}: {recording}");
     assert_eq!(count(&recording, "sched", "sched_process_exit"), 1, "{recording}");
