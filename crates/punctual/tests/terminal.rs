@@ -48,7 +48,8 @@ fn a_terminal_is_asked_nothing() {
         in_a_terminal(&place, "\"$PUNCTUAL\" measure timer --duration 1s --output bundle");
     let (mut written, mut stdout) = (Vec::new(), terminal.stdout.take().expect("it is piped"));
     stdout.read_to_end(&mut written).unwrap();
-    assert_eq!(terminal.wait().unwrap().code(), Some(0));
+    // Another test may measure the same CPU meanwhile: invalid.
+    assert!(matches!(terminal.wait().unwrap().code(), Some(0 | 4)));
     let written = String::from_utf8_lossy(&written);
     // The view was there, and is gone.
     assert!(written.contains("phase 1 of 1") && written.contains("\u{1b}[J"), "{written}");

@@ -92,6 +92,11 @@ pub fn monotonic() -> MonotonicNs {
     MonotonicNs(read(libc::CLOCK_MONOTONIC))
 }
 
+/// How long the calling thread has had a CPU.
+pub fn thread_time() -> Nanos {
+    Nanos(read(libc::CLOCK_THREAD_CPUTIME_ID))
+}
+
 /// The resolution that the kernel states for a clock (clock_getres(2)): 1 ns with high-resolution
 /// timers, a jiffy without.
 pub fn resolution(clock: Clock) -> Nanos {

@@ -38,7 +38,7 @@ impl Source for Measuring<'_, '_, '_, '_> {
         let ended = current.measures.iter().all(MeasureRun::is_finished)
             && current.programs.iter().all(ProgramRun::is_finished)
             && current.entries.iter().all(EntriesRun::is_finished);
-        controller.punctuality.note(clock::monotonic());
+        controller.punctuality.note(clock::monotonic(), clock::thread_time());
         current.series.iter_mut().for_each(SeriesRun::drain);
         let overdue = controller.look_at_threads(current);
         let above = controller.drain_programs(current).or(overdue);
@@ -68,7 +68,7 @@ impl Source for Measuring<'_, '_, '_, '_> {
     fn finish(&mut self, ended: Ended<PhaseError>) -> Ended<PhaseError> {
         let Measuring { controller, current } = self;
         pace::heed([]);
-        controller.punctuality.note(clock::monotonic());
+        controller.punctuality.note(clock::monotonic(), clock::thread_time());
         current.meta.controller = Fact::Known(controller.punctuality.evidence());
         controller.look_at_threads(current);
         controller.evidence.before_stop(&controller.files, &current.measures);

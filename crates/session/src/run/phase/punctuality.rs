@@ -4,7 +4,7 @@ use punctual_bundle::evidence::ControllerEvidence;
 use punctual_core::{MonotonicNs, Nanos};
 use punctual_plan::{Length, PhasePlan};
 
-/// Rounds may take so much longer than planned: what they do takes some of it.
+/// Rounds may take so much longer than planned beside what they do themselves.
 const ROUND: Nanos = Nanos::from_millis(100);
 
 /// The rounds so far.
@@ -12,7 +12,8 @@ const ROUND: Nanos = Nanos::from_millis(100);
 pub(super) struct Punctuality {
     tick: Nanos,
     began: Option<MonotonicNs>,
-    last: Option<MonotonicNs>,
+    /// The last round, and how long the thread had had a CPU then.
+    last: Option<(MonotonicNs, Nanos)>,
     evidence: ControllerEvidence,
 }
 
@@ -29,11 +30,12 @@ impl Punctuality {
         Punctuality { tick, evidence, ..Punctuality::default() }
     }
 
-    /// It runs at `now`.
-    pub fn note(&mut self, now: MonotonicNs) {
+    /// It runs at `now`, and has had a CPU for `ran` so far: on a slow machine a round takes long
+    /// by what it does.
+    pub fn note(&mut self, now: MonotonicNs, ran: Nanos) {
         self.evidence.lasted = now - *self.began.get_or_insert(now);
-        let Some(last) = self.last.replace(now) else { return };
-        let delay = now - last - self.tick;
+        let Some((last, before)) = self.last.replace((now, ran)) else { return };
+        let delay = now - last - self.tick - (ran - before);
         if delay > ROUND {
             self.evidence.delayed += delay;
             self.evidence.longest = self.evidence.longest.max(delay);
@@ -53,10 +55,12 @@ mod tests {
     fn rounds_that_come_late_are_delays_and_what_they_do_is_none() {
         let mut own = Punctuality { tick: Nanos::from_millis(100), ..Punctuality::default() };
         for at in [0, 100, 290, 390, 2_890, 2_990, 4_000] {
-            own.note(MonotonicNs(at * 1_000_000));
+            own.note(MonotonicNs(at * 1_000_000), Nanos::ZERO);
         }
+        // It has the CPU for all of this round.
+        own.note(MonotonicNs(6_000_000_000), Nanos::from_secs(2));
         let ControllerEvidence { lasted, delayed, longest, .. } = own.evidence();
         let all = [lasted, delayed, longest].map(|span| span.ns() / 1_000_000);
-        assert_eq!(all, [4_000, 2_400 + 910, 2_400]);
+        assert_eq!(all, [6_000, 2_400 + 910, 2_400]);
     }
 }
