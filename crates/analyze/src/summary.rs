@@ -151,7 +151,6 @@ pub fn summarize_run(run: &RunView) -> Summary {
         planned,
         phases,
         figures: &summaries,
-        found,
         damage,
         recorded,
         validity: &validity,

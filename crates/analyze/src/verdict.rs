@@ -1,8 +1,6 @@
 //! What became of what was asked of a run: the one function that decides it, from what its bundle
-//! holds. The end of a run calls it and stores the result; whoever opens a bundle later, one that
-//! was cut off or written by an older version, gets the answer of the same function.
-
-mod older;
+//! holds. The end of a run calls it and stores the result; a bundle that is opened later, also one
+//! that was cut off, gets the answer of the same function.
 
 use crate::validity::{Gated, TOO_MUCH_LOST};
 use crate::{PhaseView, Validity};
@@ -11,7 +9,6 @@ use punctual_bundle::intervals::LimitSummary;
 use punctual_bundle::summary::{PhaseSummary, ProofOutcome, RequirementSummary, VerdictWord};
 use punctual_bundle::verdict::{FailedPart, Unbegun};
 use punctual_bundle::{Manifest, Outcome, Planned, Reason, Verdict};
-use punctual_core::Finding;
 use punctual_core::event::Recorded;
 
 /// All that a verdict follows from.
@@ -24,8 +21,6 @@ pub(crate) struct Evidence<'a> {
     pub phases: &'a [PhaseView<'a>],
     /// Their figures, with the verdict on each requirement.
     pub figures: &'a [PhaseSummary],
-    /// What was found meanwhile: older versions stored some verdicts nowhere else.
-    pub found: &'a [Finding],
     /// What of the bundle cannot be read.
     pub damage: &'a [String],
     pub recorded: Option<&'a Recorded>,
@@ -39,7 +34,6 @@ pub(crate) fn of(evidence: &Evidence) -> Verdict {
     reasons.extend(requirements(evidence));
     reasons.extend(limits(evidence));
     reasons.extend(evidence.manifest.baseline.iter().flat_map(baseline));
-    reasons.extend(older::reasons(evidence));
     reasons.extend(ending(evidence));
     let failed = evidence.validity.proofs().iter();
     let failed = failed.filter(|proof| proof.outcome == ProofOutcome::Fails);

@@ -33,7 +33,6 @@ pub struct SeriesAccount {
 struct Document {
     schema: String,
     complete: bool,
-    #[serde(alias = "untold")]
     unattributed: u64,
     lost: u64,
     cost: Fact<AccountCost>,

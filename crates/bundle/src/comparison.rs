@@ -181,7 +181,6 @@ pub enum Difference {
     /// The other side is higher.
     Higher,
     /// No significant difference with these data: no proof that they are equal.
-    #[serde(alias = "not-told-apart")]
     NoSignificantDifference,
     /// The data do not support the figure.
     Unsupported,

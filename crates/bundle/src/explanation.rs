@@ -62,7 +62,6 @@ pub struct ExplainedSample {
     /// How far this can be trusted: `high`, `fair`, `low`.
     pub confidence: String,
     /// Its warnings, a word each; empty where there are none.
-    #[serde(alias = "doubts")]
     pub warnings: Vec<String>,
     /// Groups of kernel events that were not recorded and may show what is not explained.
     #[serde(default)]

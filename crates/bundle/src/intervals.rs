@@ -72,7 +72,6 @@ pub struct PairSummary {
     pub unmatched_from: u64,
     pub unmatched_to: u64,
     /// Matches that reach over missing events; in no other figure.
-    #[serde(alias = "doubtful")]
     pub uncertain: UncertainSummary,
     /// The limit, where one was given.
     pub limit: Option<LimitSummary>,
@@ -164,7 +163,6 @@ pub struct ScopeSummary {
     pub overlapping: u64,
     pub open: u64,
     /// Those that reach over missing points; in no other figure.
-    #[serde(alias = "doubtful")]
     pub uncertain: u64,
 }
 

@@ -108,7 +108,7 @@ pub enum Outcome {
         series: String,
         /// The latency in ns.
         latency: i64,
-        /// The limit in ns; absent in what older versions and other tools wrote.
+        /// The limit in ns; absent in what other tools wrote.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<i64>,
         /// The place of the sample in its series.
@@ -120,9 +120,8 @@ pub enum Outcome {
         /// By its name in the experiment.
         load: String,
         how: String,
-        /// Whether it did so with success; absent in what older versions wrote.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        success: Option<bool>,
+        /// Whether it did so with success.
+        success: bool,
     },
     Failed {
         why: String,
@@ -133,15 +132,12 @@ pub enum Outcome {
     },
 }
 
-/// What older versions wrote of a load that ended with success, and did not mark.
-const SUCCESS: &str = "ended with success";
-
 impl Outcome {
     /// Whether something failed: such a run can be continued.
     pub fn is_failure(&self) -> bool {
         match self {
             Outcome::Failed { .. } => true,
-            Outcome::StoppedByLoad { how, success, .. } => !success.unwrap_or(how == SUCCESS),
+            Outcome::StoppedByLoad { success, .. } => !success,
             Outcome::Completed
             | Outcome::Interrupted
             | Outcome::StoppedAbove { .. }
@@ -176,15 +172,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_load_that_failed_is_one_also_in_what_older_versions_wrote() {
-        let read = |text: &str| serde_json::from_str::<Outcome>(text).unwrap().is_failure();
-        let older =
-            |how| read(&format!(r#"{{"stopped-by-load": {{"load": "l", "how": "{how}"}}}}"#));
-        assert!(older("was killed by signal 9") && !older("ended with success"));
+    fn a_load_that_failed_is_a_failure() {
         let load = |success| Outcome::StoppedByLoad {
             load: "success".into(),
             how: "ended without success".into(),
-            success: Some(success),
+            success,
         };
         assert!(load(false).is_failure() && !load(true).is_failure());
         assert!(!Outcome::Interrupted.is_failure());

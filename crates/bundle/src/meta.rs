@@ -170,8 +170,6 @@ pub const DEADLINE: &str = "deadline";
 /// The key in [`SeriesMeta::details`] that holds the requested scheduling, written as
 /// [`SeriesMeta::scheduling`].
 pub const REQUESTED_SCHEDULING: &str = "requested";
-/// The same key in bundles of older versions.
-const REQUESTED_SCHEDULING_BEFORE: &str = "asked";
 /// The [`SeriesMeta::scheduling`] of an import whose source does not record it.
 pub const UNKNOWN_SCHEDULING: &str = "unknown";
 /// The key in [`SeriesMeta::details`] of an import whose source does not record overruns and
@@ -191,8 +189,7 @@ impl SeriesMeta {
     }
     /// The requested scheduling, where the bundle holds it (see [`REQUESTED_SCHEDULING`]).
     pub fn requested_scheduling(&self) -> Option<&String> {
-        let before = || self.details.get(REQUESTED_SCHEDULING_BEFORE);
-        self.details.get(REQUESTED_SCHEDULING).or_else(before)
+        self.details.get(REQUESTED_SCHEDULING)
     }
     /// Whether its scheduling is unknown.
     pub fn is_scheduling_unknown(&self) -> bool {

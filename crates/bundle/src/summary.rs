@@ -303,7 +303,6 @@ pub struct CorrectedSummary {
 pub struct AccountSummary {
     pub samples: u64,
     /// Those of them without kernel events: all of their time is unattributed.
-    #[serde(alias = "untold")]
     pub unattributed: u64,
     /// Kernel records that were lost, on all CPUs of the run.
     pub lost: u64,
@@ -380,7 +379,7 @@ pub enum ValidityWord {
     /// No proof fails and one cannot be known.
     Undecided,
     Invalid,
-    /// The bundle holds no evidence: an older version wrote it, or it is an import.
+    /// The bundle holds no evidence: it is an import.
     NotRecorded,
 }
 

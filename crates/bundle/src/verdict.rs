@@ -78,7 +78,7 @@ pub enum Reason {
         series: String,
         /// The latency of the sample, in ns.
         latency: i64,
-        /// The limit, in ns; absent in what older versions wrote.
+        /// The limit, in ns; absent in an import.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<i64>,
         /// The place of the sample in its series.

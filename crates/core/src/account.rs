@@ -85,7 +85,7 @@ impl MainPart {
     pub fn words(self) -> &'static str {
         self.cause().words()
     }
-    /// The part of this id, or of an id that an earlier version wrote.
+    /// The part of this id.
     pub fn from_id(id: &str) -> Option<MainPart> {
         let cause = CauseKind::from_id(id)?;
         MainPart::ALL.iter().find(|part| part.cause() == cause).copied()

@@ -13,7 +13,6 @@ macro_rules! causes {
             advice: $advice:literal,
             rules: [$($rule:literal),*],
             source: $source:literal,
-            former: [$($former:literal),*],
         }
     )*) => {
         /// What took the time of a sample, or of a part of it.
@@ -51,10 +50,6 @@ macro_rules! causes {
             pub fn source(self) -> &'static str {
                 match self { $(CauseKind::$name => $source,)* }
             }
-            /// Ids that documents of earlier versions use for it.
-            pub fn former_ids(self) -> &'static [&'static str] {
-                match self { $(CauseKind::$name => &[$($former,)*],)* }
-            }
         }
     };
 }
@@ -72,7 +67,6 @@ causes! {
         rules: ["isolated-cpus", "preemption-model", "user-tasks", "console-messages",
             "serial-console"],
         source: "Documentation/tools/rtla/common_timerlat_aa.rst",
-        former: ["timer-late"],
     }
     /// The timer of a thread without real-time policy expired within its slack.
     TimerSlack {
@@ -84,7 +78,6 @@ causes! {
             prctl(PR_SET_TIMERSLACK, 1).",
         rules: ["timer-slack"],
         source: "PR_SET_TIMERSLACK(2const)",
-        former: [],
     }
     /// An interrupt handler ran on the CPU of the thread.
     Irq {
@@ -96,7 +89,6 @@ causes! {
             thread of lower priority than this task.",
         rules: ["interrupts-elsewhere", "irqbalance", "managed-interrupts", "threaded-interrupts"],
         source: "Documentation/trace/osnoise-tracer.rst",
-        former: ["hardirq", "vector"],
     }
     /// A non-maskable interrupt.
     Nmi {
@@ -107,7 +99,6 @@ causes! {
         advice: "Disable the NMI watchdog, and do not sample with perf while latency matters.",
         rules: ["nmi-watchdog"],
         source: "Documentation/trace/osnoise-tracer.rst",
-        former: [],
     }
     /// A softirq ran on the CPU of the thread.
     Softirq {
@@ -119,7 +110,6 @@ causes! {
             raise them off this CPU.",
         rules: ["interrupts-elsewhere", "isolated-cpus"],
         source: "Documentation/trace/osnoise-tracer.rst",
-        former: [],
     }
     /// The CPU was idle.
     IdleExit {
@@ -131,7 +121,6 @@ causes! {
             (punctual does so during its runs by default), or limit them at boot.",
         rules: ["idle-states", "governor"],
         source: "Documentation/admin-guide/pm/cpuidle.rst",
-        former: [],
     }
     /// The wake-up had begun, and the thread was not yet on a runqueue.
     Wakeup {
@@ -142,7 +131,6 @@ causes! {
             share a CPU or a cache, or keep that CPU free.",
         rules: ["isolated-cpus", "idle-states"],
         source: "include/trace/events/sched.h",
-        former: ["waking"],
     }
     /// The running task kept the CPU although the thread has the higher priority.
     NonPreemptible {
@@ -156,7 +144,6 @@ causes! {
         rules: ["preemption-model", "preemption-request", "isolated-cpus", "user-tasks",
             "kernel-threads"],
         source: "Documentation/tools/rtla/common_timerlat_aa.rst",
-        former: ["not-switched"],
     }
     /// A task of higher priority ran.
     Preempted {
@@ -167,7 +154,6 @@ causes! {
             more important.",
         rules: ["competing-priorities", "irq-thread-priorities", "isolated-cpus"],
         source: "sched(7)",
-        former: [],
     }
     /// A task of the same priority ran.
     Runqueue {
@@ -178,7 +164,6 @@ causes! {
         advice: "Give the threads CPUs of their own, or different priorities.",
         rules: ["user-tasks", "isolated-cpus", "kernel-threads", "competing-priorities"],
         source: "sched(7)",
-        former: [],
     }
     /// The thread was throttled.
     Throttled {
@@ -190,7 +175,6 @@ causes! {
             nothing else needs this CPU.",
         rules: ["rt-throttling", "fair-server", "rt-group-budget"],
         source: "Documentation/scheduler/sched-rt-group.rst, sched-bwc.rst",
-        former: [],
     }
     /// The CPU was switching to the thread.
     Switch {
@@ -203,7 +187,6 @@ causes! {
             tasks of this CPU share one address space, or keep those of others off it.",
         rules: ["isolated-cpus", "user-tasks"],
         source: "kernel/sched/core.c (context_switch)",
-        former: [],
     }
     /// The thread was moved to another CPU.
     Migration {
@@ -214,7 +197,6 @@ causes! {
             stopper thread, and the caches.",
         rules: ["isolated-cpus"],
         source: "sched_setaffinity(2)",
-        former: [],
     }
     /// The thread waited for a lock.
     Lock {
@@ -224,7 +206,6 @@ causes! {
         advice: "Hold this lock for a shorter time, share less data, or pass data without a lock.",
         rules: [],
         source: "futex(2), Documentation/locking/locktypes.rst",
-        former: [],
     }
     /// The holder of the lock could not run.
     PriorityInversion {
@@ -236,7 +217,6 @@ causes! {
             runs with the priority of the waiting thread.",
         rules: [],
         source: "Documentation/locking/rt-mutex-design.rst",
-        former: [],
     }
     /// The thread waited for a block device.
     Io {
@@ -247,7 +227,6 @@ causes! {
             that writes it.",
         rules: ["writeback-workqueue", "access-times"],
         source: "Documentation/block/stat.rst",
-        former: [],
     }
     /// A page fault of the thread.
     PageFault {
@@ -264,7 +243,6 @@ causes! {
             "locked-page-compaction"
         ],
         source: "mlock(2)",
-        former: [],
     }
     /// The thread reclaimed memory.
     Reclaim {
@@ -274,7 +252,6 @@ causes! {
         advice: "Lock the memory, allocate nothing later, and leave more memory free.",
         rules: ["memory-lock-limit", "swap", "hugepage-defrag"],
         source: "Documentation/admin-guide/mm/concepts.rst",
-        former: [],
     }
     /// The thread waited for something that was not recorded.
     Waiting {
@@ -284,7 +261,6 @@ causes! {
         advice: "Check what ends this wait: a peer, a device, or a timer of the program itself.",
         rules: [],
         source: "include/trace/events/sched.h (prev_state of sched_switch)",
-        former: ["sleeping", "blocked"],
     }
     /// What the thread waited for did not come in time.
     Timeout {
@@ -296,7 +272,6 @@ causes! {
             gone. A wait that is meant as a pause, as of an idle worker, is no delay.",
         rules: [],
         source: "poll(2), SO_RCVTIMEO in socket(7)",
-        former: [],
     }
     /// The thread was stopped.
     Stopped {
@@ -307,7 +282,6 @@ causes! {
         advice: "Find who stops it: job control, a debugger, a supervisor that freezes its group.",
         rules: [],
         source: "signal(7), ptrace(2), Documentation/admin-guide/cgroup-v2.rst (cgroup.freeze)",
-        former: [],
     }
     /// The cycle before had not ended.
     Overrun {
@@ -317,7 +291,6 @@ causes! {
         advice: "Find what delayed the previous cycle: it made this one late.",
         rules: [],
         source: "docs/reference/attach.md",
-        former: [],
     }
     /// The thread itself ran in a system call.
     SystemCall {
@@ -327,7 +300,6 @@ causes! {
         advice: "Make fewer system calls in the cycle, or cheaper ones.",
         rules: ["mitigations"],
         source: "syscalls(2)",
-        former: [],
     }
     /// The thread itself ran.
     OwnExecution {
@@ -337,7 +309,6 @@ causes! {
         advice: "Examine the code of the thread, with test points or `punctual probe`.",
         rules: ["mitigations", "governor", "frequency-cap"],
         source: "Documentation/trace/timerlat-tracer.rst",
-        former: ["itself"],
     }
     /// The hypervisor had taken the CPU.
     Steal {
@@ -349,7 +320,6 @@ causes! {
             host, or measure on bare metal.",
         rules: ["steal-time", "hypervisor", "smi-count"],
         source: "proc_stat(5)",
-        former: ["stolen"],
     }
     /// The CPU stopped.
     HwLatency {
@@ -361,7 +331,6 @@ causes! {
             `spin` on an otherwise idle machine.",
         rules: ["smi-count"],
         source: "Documentation/trace/hwlat_detector.rst",
-        former: [],
     }
     /// An instruction of the running task took long.
     CpuStall {
@@ -374,7 +343,6 @@ causes! {
             writes before it. Keep that driver's work off this CPU.",
         rules: ["isolated-cpus", "user-tasks"],
         source: "Documentation/driver-api/device-io.rst",
-        former: [],
     }
     /// punctual's own threads and programs.
     Observer {
@@ -386,7 +354,6 @@ causes! {
             events.",
         rules: [],
         source: "docs/reference/explain.md",
-        former: [],
     }
     /// No event proves a cause.
     Unknown {
@@ -397,15 +364,13 @@ causes! {
             recorded.",
         rules: ["kernel-recorder"],
         source: "docs/reference/explain.md",
-        former: [],
     }
 }
 
 impl CauseKind {
-    /// The cause of this id, or of an id that an earlier version wrote.
+    /// The cause of this id.
     pub fn from_id(id: &str) -> Option<CauseKind> {
-        let is = |cause: &&CauseKind| cause.id() == id || cause.former_ids().contains(&id);
-        CauseKind::ALL.iter().find(is).copied()
+        CauseKind::ALL.iter().find(|cause| cause.id() == id).copied()
     }
 }
 
@@ -414,13 +379,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_unique_and_are_read_back_in_old_and_new_documents() {
-        let mut ids = std::collections::HashSet::new();
+    fn ids_are_unique_and_are_read_back() {
         for cause in CauseKind::ALL {
-            for id in [cause.id()].iter().chain(cause.former_ids()) {
-                assert!(ids.insert(*id), "{id} twice");
-                assert_eq!(CauseKind::from_id(id), Some(*cause));
-            }
+            assert_eq!(CauseKind::from_id(cause.id()), Some(*cause));
         }
         assert_eq!(CauseKind::from_id("gremlins"), None);
     }

@@ -69,7 +69,7 @@ impl Artefacts {
     pub fn named(&self, name: &str) -> Result<Option<PathBuf>, LabError> {
         let Some(file) = private::open(&self.dir.join(name))? else { return Ok(None) };
         let mut digest = String::new();
-        // Half a name, or one of an earlier version, is none.
+        // Half a name is none.
         let _ = file.take(64).read_to_string(&mut digest);
         touch(&self.dir.join(name));
         self.find(&digest)

@@ -91,32 +91,6 @@ fn an_import_is_not_blamed_for_scheduling_that_nobody_asked_for() {
     assert!(ids.contains(&"time-sharing") && !ids.contains(&"not-real-time"), "{ids:?}");
 }
 
-/// Causes had other names in bundles of earlier versions: they are shown by those of today.
-#[test]
-fn a_bundle_of_an_earlier_version_is_shown_in_the_words_of_today() {
-    let former = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/former/explained");
-    let account = std::fs::read_to_string(former.join("phases/000/0000.account.json")).unwrap();
-    assert!(account.contains("timer-late") && account.contains("hardirq"), "{account}");
-    let page = Place::with("").path().with_extension("html");
-    let page = page.to_str().unwrap();
-    for words in [&["show", "--json"][..], &["explain", "--json"], &["report", "-o", page]] {
-        let done = punctual().args(words).arg(&former).stdin(Stdio::null()).output().unwrap();
-        assert_eq!(done.status.code(), Some(0), "{words:?}: {}", text(&done));
-        let shown = match words[0] {
-            "report" => std::fs::read_to_string(page).unwrap(),
-            _ => String::from_utf8(done.stdout).unwrap(),
-        };
-        let names = ["timer-irq-delay", "non-preemptible", "timer interrupt delayed"];
-        assert!(names.iter().any(|name| shown.contains(name)), "{words:?}: {shown}");
-        assert!(
-            ["\"timer-late\"", "\"hardirq\"", "\"stolen\""]
-                .iter()
-                .all(|name| !shown.contains(name))
-        );
-    }
-    std::fs::remove_file(page).unwrap();
-}
-
 /// What `occupancy` counts is repeated wherever the recording is shown.
 #[test]
 fn contradictions_of_a_recording_are_in_every_output() {

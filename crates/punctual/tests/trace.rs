@@ -204,9 +204,12 @@ fn a_tracepoint_is_recorded_by_its_name_with_its_fields() {
             shown.lines().find(|line| line.contains(calls)).unwrap_or_else(|| panic!("{shown}"));
         assert!(line.contains("3,000"), "{shown}");
         // The export has the fields, a text that the record points to among them.
-        let chrome = text(&place.punctual(&["export", backend, "--format", "chrome"]));
-        assert!(chrome.contains("filename=./known pid="), "{backend}: {chrome}");
-        assert!(chrome.contains("__syscall_nr="), "{backend}");
+        let file = "fields.pftrace";
+        let done = place.punctual(&["export", backend, "--format", "perfetto", "-o", file]);
+        assert!(done.status.success(), "{}", text(&done));
+        let written = std::fs::read(place.path().join(file)).unwrap();
+        let has = |word: &str| written.windows(word.len()).any(|bytes| bytes == word.as_bytes());
+        assert!(has("filename=./known pid=") && has("__syscall_nr="), "{backend}");
         let page = place.punctual(&["report", backend]);
         assert!(page.status.success(), "{}", text(&page));
         // A bundle of the same events by group tells nothing of them by name.

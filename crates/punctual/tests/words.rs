@@ -293,7 +293,6 @@ fn identifiers_and_texts_are_found_and_their_neighbours_are_not() {
         fn here() { println!("it tells {} // no comment", r#"they told "it""#); } // told
         /* told /* nested */ told */
         const A: char = '"'; fn toll() { let untolled = b"nothing to see"; }
-        #[serde(alias = "told")]
         #[cfg(test)]
         mod tests { #[test] fn what_is_told_is_kept() { panic!("told"); } }
     "##;

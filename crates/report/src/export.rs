@@ -1,7 +1,6 @@
 //! Bundles in the formats of other tools. docs/reference/formats.md describes each.
 
 mod cases;
-mod chrome;
 mod csv;
 mod cyclictest;
 mod explained;
@@ -21,7 +20,6 @@ mod micros;
 mod parquet;
 mod perfetto;
 pub mod systress;
-mod tables;
 
 use punctual_bundle::{Bundle, BundleError, Series, Timebase};
 use punctual_core::event::{Event, Names, Recorded};
@@ -68,17 +66,12 @@ pub enum Format {
     Lava,
     Kcidb,
     Json,
-    /// The tables of the terminal as JSON.
-    TablesJson,
-    TablesCsv,
     /// A recording as a Perfetto trace.
     Perfetto,
-    /// A recording in Chrome's Trace Event Format.
-    Chrome,
 }
 
 impl Format {
-    pub const ALL: [Format; 18] = [
+    pub const ALL: [Format; 15] = [
         Format::Systress,
         Format::SystressCsv,
         Format::CyclictestJson,
@@ -93,10 +86,7 @@ impl Format {
         Format::Lava,
         Format::Kcidb,
         Format::Json,
-        Format::TablesJson,
-        Format::TablesCsv,
         Format::Perfetto,
-        Format::Chrome,
     ];
 
     /// Its word on the command line and what it is in one line.
@@ -122,12 +112,7 @@ impl Format {
             Format::Lava => ("lava", "the requirements' verdicts as lines for LAVA"),
             Format::Kcidb => ("kcidb", "verdicts and figures as a submission to KCIDB (JSON)"),
             Format::Json => ("json", "the summary as JSON (docs/reference/json.md)"),
-            Format::TablesJson => {
-                ("tables-json", "the tables of `punctual show` as JSON, times in ns")
-            }
-            Format::TablesCsv => ("tables-csv", "the same as CSV, one table after the other"),
             Format::Perfetto => ("perfetto", "a recording for ui.perfetto.dev (.pftrace)"),
-            Format::Chrome => ("chrome", "a recording in Chrome's Trace Event Format (JSON)"),
         }
     }
 
@@ -153,7 +138,7 @@ impl Format {
 
     /// Whether it is made of a recording ([`export_recording`]), not of statistics and samples.
     pub fn is_of_recording(self) -> bool {
-        matches!(self, Format::Perfetto | Format::Chrome)
+        matches!(self, Format::Perfetto)
     }
 
     /// Whether it is one file a series ([`export_files`]), where a directory can be written.
@@ -206,9 +191,7 @@ pub fn export(bundle: &Bundle, format: Format, out: &mut dyn Write) -> Result<()
         Format::Lava => lava::write(bundle, out)?,
         Format::Kcidb => kcidb::write(bundle, &KcidbOptions::default(), out)?,
         Format::Json => json::write(bundle, out)?,
-        Format::TablesJson => tables::write_json(bundle, out)?,
-        Format::TablesCsv => tables::write_csv(bundle, out)?,
-        Format::Perfetto | Format::Chrome => return Err(no_recording(format)),
+        Format::Perfetto => return Err(no_recording(format)),
     }
     Ok(())
 }
@@ -256,7 +239,6 @@ pub fn export_recording(
 ) -> Result<(), ExportError> {
     match format {
         Format::Perfetto => perfetto::write(input, events, out)?,
-        Format::Chrome => chrome::write(input, events, out)?,
         other => {
             let why = "it is made of statistics and samples, not of a recording".to_owned();
             return Err(ExportError::Impossible { format: other.name(), why });

@@ -9,7 +9,6 @@ use punctual_bundle::summary::Summary;
 use punctual_bundle::{Bundle, Reason, Series};
 use punctual_core::Sample;
 use punctual_report::export::{ExportError, Format, export, export_files};
-use punctual_report::terminal::{ShowOptions, show};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
@@ -481,54 +480,5 @@ fn kcidb_takes_every_submission() {
         let (is_valid, message) =
             run("python3", &["-c", script], &exported(name, Format::Kcidb)).unwrap();
         assert!(is_valid, "{name}: {message}");
-    }
-}
-
-/// Every time and count of the table of figures stands in the row of the terminal, in its order.
-#[test]
-fn tables_hold_the_figures_of_the_terminal() {
-    for name in ["good", "lossy", "imported"] {
-        let bundle = open(name);
-        let summary = punctual_analyze::summarize(&bundle);
-        let options = ShowOptions { width: 500, ..ShowOptions::default() };
-        let shown = show(&summary, &[], &options);
-        let document: serde_json::Value =
-            serde_json::from_slice(&exported(name, Format::TablesJson)).unwrap();
-        let tables = document["tables"].as_array().unwrap();
-        let figures =
-            |table: &&serde_json::Value| table["title"].as_str().unwrap().starts_with("phase ");
-        let mut rows = 0;
-        for row in tables.iter().filter(figures).flat_map(|t| t["rows"].as_array().unwrap()) {
-            let words: Vec<String> = row.as_array().unwrap().iter().filter_map(words).collect();
-            let has = |line: &str| {
-                let mut rest = line;
-                words.iter().all(|word| match rest.split_once(word.as_str()) {
-                    Some((_, after)) => {
-                        rest = after;
-                        true
-                    }
-                    None => false,
-                })
-            };
-            assert!(shown.lines().any(has), "{name}: {words:?} in\n{shown}");
-            assert!(words.len() > 3, "{words:?}");
-            rows += 1;
-        }
-        assert_eq!(rows, bundle.series().count());
-        let csv = text(name, Format::TablesCsv);
-        let max = summary.phases[0].series[0].max.unwrap();
-        assert!(
-            csv.lines().any(|line| line.split(',').any(|cell| cell == max.to_string())),
-            "{csv}"
-        );
-    }
-}
-
-fn words(cell: &serde_json::Value) -> Option<String> {
-    match (cell, cell["ns"].as_f64(), cell["count"].as_u64()) {
-        (serde_json::Value::String(text), ..) => Some(text.clone()),
-        (_, Some(ns), _) => Some(punctual_report::format::micros_f64(ns)),
-        (_, _, Some(n)) => Some(punctual_report::format::count(n)),
-        _ => None,
     }
 }

@@ -253,29 +253,3 @@ fn virtual_time_is_marked_over_the_whole_trace() {
     let whole = (all.recorded.ended - all.recorded.began).ns().to_string();
     assert_eq!(answers[0], [[Timebase::Virtual.mark().map(str::to_owned), Some(whole)]]);
 }
-
-/// Chrome's JSON is read by two others: Python's parser, and Perfetto.
-#[test]
-fn chrome_json_is_read_by_others() {
-    let all = recording::recording(30);
-    let input = RecordingInput {
-        recorded: &all.recorded,
-        names: &all.names,
-        release: None,
-        timebase: Default::default(),
-    };
-    let mut json = Vec::new();
-    export_recording(input, all.events.iter().copied(), Format::Chrome, &mut json).unwrap();
-    let document: serde_json::Value = serde_json::from_slice(&json).unwrap();
-    let named = |name: &str| {
-        let events = document["traceEvents"].as_array().unwrap();
-        events.iter().filter(|event| event["name"] == name && event["ph"] == "X").count()
-    };
-    assert_eq!((named("control"), named("fopen"), named("hrtimer")), (30, 30, 30));
-    let queries = ["select count(*), sum(dur) from slice where name = 'control'", SLICES, TROUBLE];
-    let Some(answers) = processor::ask(&json, &queries) else { return };
-    assert_eq!(answers[0], [[Some("30".to_owned()), Some((30 * 54_000).to_string())]]);
-    let names: Vec<&str> = answers[1].iter().map(|row| cell(&row[0])).collect();
-    assert_eq!(names.iter().filter(|name| **name == "parse(char const*)").count(), 30);
-    assert_eq!(answers[2], Vec::<Vec<Option<String>>>::new());
-}

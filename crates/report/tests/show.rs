@@ -361,8 +361,6 @@ fn virtual_time_is_in_the_unit_of_every_section_with_times() {
         "gnuplot",
         "csv",
         "csv-summary",
-        "tables-json",
-        "tables-csv",
         "hdr",
         "junit",
         "lava",

@@ -245,11 +245,8 @@ mod tests {
 
     #[test]
     fn only_what_ended_early_goes_on() {
-        let load = |success| Outcome::StoppedByLoad {
-            load: "make".into(),
-            how: "ended".into(),
-            success: Some(success),
-        };
+        let load =
+            |success| Outcome::StoppedByLoad { load: "make".into(), how: "ended".into(), success };
         assert!(can_go_on(&Outcome::Interrupted) && can_go_on(&load(false)));
         assert!(can_go_on(&Outcome::Failed { why: "no space".into() }));
         let series = "main/timer".into();

@@ -1,4 +1,4 @@
-//! Endings, damage and what older versions wrote.
+//! Endings and damage.
 
 use super::*;
 use crate::SeriesView;
@@ -7,19 +7,17 @@ use crate::{RunView, summarize_run};
 use VerdictWord::{Met, NotMet, Undecided};
 use punctual_bundle::verdict::{LeftOut, LeftOutKind};
 use punctual_bundle::{Exit, PhaseMeta};
-use punctual_core::Severity;
 
 /// The verdict on a run of one series whose samples took 1 µs.
 fn judge(manifest: &Manifest, phase: &PhaseMeta, requirement: &str, damage: &[&str]) -> Verdict {
-    judge_found(manifest, phase, &[requirement], damage, &[])
+    judge_asked(manifest, phase, &[requirement], damage)
 }
 
-fn judge_found(
+fn judge_asked(
     manifest: &Manifest,
     phase: &PhaseMeta,
     requirements: &[&str],
     damage: &[&str],
-    found: &[Finding],
 ) -> Verdict {
     let (meta, state) = (meta(requirements), state(&[1_000; 50]));
     let series = vec![SeriesView { meta: &meta, state: &state, account: None }];
@@ -30,7 +28,8 @@ fn judge_found(
         ..Planned::default()
     };
     let (planned, damage) = (&plan, damage.as_slice());
-    summarize_run(&RunView { manifest, planned, phases, found, damage, recorded: None }).verdict
+    summarize_run(&RunView { manifest, planned, phases, found: &[], damage, recorded: None })
+        .verdict
 }
 
 fn planned(name: &str, requirements: &[&str]) -> Unbegun {
@@ -50,7 +49,7 @@ fn a_bound_that_left_threads_out_leaves_a_requirement_open() {
     assert_eq!((open.word, open.exit()), (Some(Undecided), Exit::NoEvidence));
     let violated = judge(&completed(), &phase, "max < 1us", &[]);
     assert_eq!((violated.word, violated.exit()), (Some(NotMet), Exit::NotMet));
-    let none_asked = judge_found(&completed(), &phase, &[], &[], &[]);
+    let none_asked = judge_asked(&completed(), &phase, &[], &[]);
     assert_eq!((none_asked.word, none_asked.exit()), (None, Exit::Done));
     assert_eq!(none_asked.reasons.len(), 1, "it is said all the same");
 }
@@ -71,7 +70,7 @@ fn a_phase_that_never_began_is_open_only_where_it_requires_something() {
         verdict.reasons,
         [Reason::Interrupted { unbegun: vec![planned("later", &["max < 2us"])] }]
     );
-    let none_asked = judge_found(&interrupted, &phase(), &[], &[], &[]);
+    let none_asked = judge_asked(&interrupted, &phase(), &[], &[]);
     assert_eq!((none_asked.word, none_asked.exit()), (None, Exit::Done));
     let cut_off = judge(&manifest(None), &phase(), "max < 2us", &[]);
     assert_eq!((cut_off.word, cut_off.exit()), (Some(Undecided), Exit::NoEvidence));
@@ -85,16 +84,16 @@ fn what_ends_a_run_decides_with_its_sample() {
         limit: Some(900),
         seq: Some(7),
     };
-    let verdict = judge_found(&manifest(Some(stopped)), &phase(), &[], &[], &[]);
+    let verdict = judge_asked(&manifest(Some(stopped)), &phase(), &[], &[]);
     assert_eq!((verdict.word, verdict.exit()), (Some(NotMet), Exit::NotMet));
     let load = |success| Outcome::StoppedByLoad {
         load: "l".into(),
         how: "ended with success".into(),
-        success: Some(success),
+        success,
     };
     let failed = judge(&manifest(Some(load(false))), &phase(), "max < 2us", &[]);
     assert_eq!((failed.word, failed.exit()), (Some(Undecided), Exit::Failed));
-    let done = judge_found(&manifest(Some(load(true))), &phase(), &[], &[], &[]);
+    let done = judge_asked(&manifest(Some(load(true))), &phase(), &[], &[]);
     assert_eq!((done.word, done.exit()), (None, Exit::Done));
 }
 
@@ -105,7 +104,7 @@ fn damage_that_is_found_later_changes_only_what_was_met() {
         let stored = judge(&completed(), &phase(), requirement, &[]);
         let later = Manifest { verdict: Some(stored.clone()), ..completed() };
         // Its series cannot be read any more.
-        let gone = judge_found(&later, &phase(), &[], &["0002.state.json: cut off"], &[]);
+        let gone = judge_asked(&later, &phase(), &[], &["0002.state.json: cut off"]);
         (stored.word, gone)
     };
     let (stored, now) = damaged("max < 2us");
@@ -115,19 +114,4 @@ fn damage_that_is_found_later_changes_only_what_was_met() {
     let kinds: Vec<bool> =
         now.reasons.iter().map(|of| matches!(of, Reason::Unreadable { .. })).collect();
     assert_eq!(kinds, [false, true], "what is not met, and what can no longer be read");
-}
-
-#[test]
-fn what_older_versions_wrote_as_findings_counts_and_newer_findings_do_not() {
-    let found = |id: &str| [Finding::new(id, Severity::Bad, "recording", "`a->b < 1us`")];
-    let older = Manifest { limits: None, ..completed() };
-    let words = |manifest: &Manifest, id: &str| {
-        let verdict = judge_found(manifest, &phase(), &[], &[], &found(id));
-        (verdict.word, verdict.exit())
-    };
-    assert_eq!(words(&older, "limit-violated"), (Some(NotMet), Exit::NotMet));
-    assert_eq!(words(&older, "limit-undecided"), (Some(Undecided), Exit::NoEvidence));
-    assert_eq!(words(&older, "requirement-without-thread"), (Some(Undecided), Exit::NoEvidence));
-    assert_eq!(words(&older, "bundle-incomplete"), (None, Exit::Failed));
-    assert_eq!(words(&completed(), "limit-violated"), (None, Exit::Done));
 }

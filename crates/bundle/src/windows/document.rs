@@ -49,7 +49,6 @@ pub struct SeriesWindows {
     pub series: String,
     /// Samples that were bad enough for a window when they came: worse than those kept, and above
     /// the threshold.
-    #[serde(alias = "late")]
     pub selected: u64,
     /// Windows that the bundle holds.
     pub kept: u64,

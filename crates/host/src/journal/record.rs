@@ -4,8 +4,7 @@
 use punctual_core::CpuSet;
 use serde::{Deserialize, Serialize};
 
-/// The version of the format that this program writes. It also reads version 1, which named
-/// `intent`, `applied` and `not_moved` otherwise.
+/// The version of the format that this program writes and reads.
 pub const VERSION: u32 = 2;
 
 /// One line of a journal.
@@ -25,10 +24,8 @@ pub struct Record {
 pub enum Event {
     Begin(Begin),
     /// A change that is about to be made.
-    #[serde(alias = "will")]
     Intent(Intent),
     /// It was made.
-    #[serde(alias = "did")]
     Applied(Applied),
     /// The kernel refused it; nothing was changed.
     Refused(Refusal),
@@ -246,7 +243,7 @@ pub struct Applied {
     /// it cannot be read.
     pub now: Option<String>,
     /// Of several tasks: those that the kernel did not let in.
-    #[serde(default, alias = "stayed", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_moved: Vec<NotMoved>,
 }
 

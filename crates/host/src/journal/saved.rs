@@ -214,24 +214,6 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_of_version_1_is_read_like_the_same_one_of_today() {
-        let old = concat!(
-            r#"{"seq":1,"will":{"step":"s","action":{"note_affinities":{"tasks":[]}}}}"#,
-            "\n",
-            r#"{"seq":2,"did":{"of":1,"now":null,"#,
-            r#""stayed":[{"tid":7,"start":9,"errno":16,"why":"busy"}]}}"#,
-            "\n",
-        );
-        let new =
-            old.replace("will", "intent").replace("did", "applied").replace("stayed", "not_moved");
-        let saved = Saved::parse("journal-0001.jsonl", old.as_bytes()).unwrap();
-        let today = Saved::parse("journal-0001.jsonl", new.as_bytes()).unwrap();
-        assert_eq!((&saved.entries, &saved.damaged), (&today.entries, &vec![]));
-        let Outcome::Applied(applied) = &saved.entries[0].outcome else { panic!("it was applied") };
-        assert_eq!(applied.not_moved.len(), 1);
-    }
-
-    #[test]
     fn a_journal_of_a_later_version_is_not_guessed_at() {
         let error = Saved::parse("journal-0001.jsonl", b"{\"seq\":0,\"begin\":{\"version\":3}}\n")
             .unwrap_err();

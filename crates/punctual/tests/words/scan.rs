@@ -16,7 +16,7 @@ pub enum Kind {
         /// It follows `fn`.
         of_function: bool,
     },
-    /// A string literal, without its quotes. Keys of old documents (`alias = "…"`) are none.
+    /// A string literal, without its quotes.
     Text,
     /// `///` and `//!`.
     Documentation,
@@ -86,10 +86,9 @@ impl<'a> Reader<'a> {
         if let Some((open, length, close)) = string(rest) {
             let line = self.line;
             let text = self.take(length);
-            let is_key = self.last == "alias";
             self.last = "";
             let text = &text[open..text.len().saturating_sub(close).max(open)];
-            return (!is_key).then(|| Piece { line, ..self.piece(Kind::Text, text) });
+            return Some(Piece { line, ..self.piece(Kind::Text, text) });
         }
         let c = rest.chars().next()?;
         if c == '\'' {

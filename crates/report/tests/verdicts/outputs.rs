@@ -34,7 +34,7 @@ const fn answers(format: Format) -> bool {
         Format::Junit | Format::Lava | Format::Kcidb | Format::Json | Format::CyclictestJson => {
             true
         }
-        // Figures, which are no answer; the tables have the words of the JSON.
+        // Figures, which are no answer.
         Format::Systress
         | Format::SystressCsv
         | Format::CyclictestHistogram
@@ -44,10 +44,7 @@ const fn answers(format: Format) -> bool {
         | Format::Hdr
         | Format::Parquet
         | Format::ParquetTables
-        | Format::TablesJson
-        | Format::TablesCsv
-        | Format::Perfetto
-        | Format::Chrome => false,
+        | Format::Perfetto => false,
     }
 }
 

@@ -133,7 +133,7 @@ fn outcome(way: Way) -> Option<Outcome> {
     let load = |success, how: &str| Outcome::StoppedByLoad {
         load: "busy".into(),
         how: how.into(),
-        success: Some(success),
+        success,
     };
     Some(match way {
         Way::StoppedAbove => Outcome::StoppedAbove {

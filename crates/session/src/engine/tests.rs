@@ -23,7 +23,7 @@ fn above() -> Outcome {
 
 fn load(success: bool) -> Outcome {
     let how = if success { "ended with success" } else { "failed" }.to_owned();
-    Outcome::StoppedByLoad { load: "load".to_owned(), how, success: Some(success) }
+    Outcome::StoppedByLoad { load: "load".to_owned(), how, success }
 }
 
 /// Where it is whole, what ended it shows in the bundle as in the result.

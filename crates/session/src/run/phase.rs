@@ -374,7 +374,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                         outcome.get_or_insert(Outcome::StoppedByLoad {
                             load: tally.name.clone(),
                             how,
-                            success: Some(success),
+                            success,
                         });
                     }
                 }

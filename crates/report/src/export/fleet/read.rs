@@ -373,7 +373,6 @@ impl StoredSeries {
         data.worst = self.worst.iter().map(sample).collect();
         data.worst.sort_by_key(|sample| std::cmp::Reverse(sample.latency()));
         let dropped = row.count("lost");
-        // Earlier versions wrote the skipped releases as overruns.
         let skipped = row.count("expected").saturating_sub(recorded.saturating_add(dropped));
         data.losses = Losses { recorded, skipped, dropped, overruns: None };
         data
