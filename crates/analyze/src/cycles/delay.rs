@@ -11,7 +11,7 @@ pub struct Delay {
     pub time: Nanos,
     /// Who did it, where that is known.
     pub by: Option<By>,
-    /// The thread slept for a time of its own choice, in this system call.
+    /// The thread slept for a time of its own choice, or until a timeout, in this system call.
     pub own_call: Option<u32>,
 }
 
@@ -67,9 +67,12 @@ pub fn find_delay(cycle: &Cycle, typical: &Split) -> Option<Delay> {
     };
     let slept = |one: &Awaited| one.by == WokenBy::Sleep && is_share(one.time, CULPRIT);
     let own_call = cycle
-        .awaited
-        .filter(|one| matches!(part, MainPart::Waiting | MainPart::Timeout) && slept(one))
-        .and_then(|one| cycle.longest_call.filter(|(_, time)| *time >= one.time))
+        .longest_call
+        .filter(|(_, call)| match part {
+            MainPart::Timeout => is_share(*call, CULPRIT),
+            MainPart::Waiting => cycle.awaited.is_some_and(|one| slept(&one) && *call >= one.time),
+            _ => false,
+        })
         .map(|(call, _)| call);
     (time > Nanos::ZERO).then_some(Delay { part, time, by, own_call })
 }

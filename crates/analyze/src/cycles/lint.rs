@@ -42,6 +42,12 @@ pub struct ThreadFacts {
     pub asks: Asks,
     /// What it writes into, by descriptor: the target of its link in /proc.
     pub files: BTreeMap<u32, String>,
+    /// The system call that its cycles begin with; empty: not known.
+    pub waits_in: String,
+    /// The interpreter or virtual machine that it is a thread of: advice on calls of C fits none.
+    pub runtime: Option<String>,
+    /// Why the kernel refuses a real-time policy to it, where it does.
+    pub refused: Option<String>,
     /// Kernel threads that ended its waits and have a lower priority, by id: their scheduling.
     pub lower: BTreeMap<u32, String>,
 }

@@ -102,6 +102,24 @@ mod tests {
     }
 
     #[test]
+    fn a_timeout_is_of_the_call_that_took_as_long() {
+        let typical = cycle(0);
+        let calls = CallNames::from([(45, "recvfrom".to_owned())]);
+        let by = |part, call| {
+            let mut late = cycle(1_000_000);
+            late.run.add(part, Nanos(4_000_000));
+            late.longest_call = call;
+            let table = table([&late].into_iter(), &typical.split(), &calls);
+            table.expect("it was delayed").rows[0][3].clone()
+        };
+        let whole = Some((45, Nanos(4_000_000)));
+        assert_eq!(by(MainPart::Timeout, whole), Cell::from("its own recvfrom()"));
+        assert_eq!(by(MainPart::Timeout, Some((45, Nanos(1_000)))), Cell::Nothing);
+        assert_eq!(by(MainPart::Timeout, None), Cell::Nothing);
+        assert_eq!(by(MainPart::Waiting, whole), Cell::Nothing);
+    }
+
+    #[test]
     fn a_task_that_no_event_shows_is_likely_and_one_that_shares_a_delay_is_named() {
         let typical = cycle(0);
         let by = |one: &Cycle| {

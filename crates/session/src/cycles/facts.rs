@@ -7,6 +7,7 @@ use punctual_host::check::{self, Context, Verdict};
 use punctual_host::environment::Environment;
 use punctual_host::files::Files;
 use punctual_sys::attributes::{self, Scheduling};
+use punctual_sys::rights::{Capability, Rights};
 use std::collections::BTreeMap;
 
 /// The settings of a thread now; `None` where it has ended. `site`: the wait of its cycles.
@@ -31,7 +32,36 @@ pub fn of_thread(
         asks: Asks { for_timer: site.asks_for_timer(calls), first: is_first(&status) },
         files: BTreeMap::new(),
         lower: BTreeMap::new(),
+        waits_in: calls.get(&site.call.number).cloned().unwrap_or_default(),
+        runtime: runtime(files, tid),
+        refused: refused(files, tid, &status),
     })
+}
+
+/// Programs that run others.
+const RUNTIMES: [&str; 7] = ["python", "pypy", "node", "java", "ruby", "perl", "lua"];
+
+/// The interpreter or virtual machine that a thread belongs to, by its program's name.
+fn runtime(files: &dyn Files, tid: u32) -> Option<String> {
+    let program = files.read_link(&format!("/proc/{tid}/exe")).ok()?;
+    let name = program.rsplit('/').next()?;
+    // `python3.13`, and not `javascript-engine`.
+    let is = |known: &str| {
+        let rest = name.strip_prefix(known);
+        rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphabetic()))
+    };
+    RUNTIMES.iter().any(|known| is(known)).then(|| name.to_owned())
+}
+
+/// Why the kernel refuses every real-time priority to a thread (sched(7)).
+fn refused(files: &dyn Files, tid: u32, status: &str) -> Option<String> {
+    let has = |rights: Rights| rights.has(Capability::SysNice);
+    let limits = files.read(&format!("/proc/{tid}/limits")).ok()?;
+    let limit = limits.lines().find_map(|line| line.strip_prefix("Max realtime priority"))?;
+    let is_none = limit.split_whitespace().next() == Some("0");
+    let lacks = Rights::parse(status).is_some_and(|rights| !has(rights));
+    let why = "RLIMIT_RTPRIO is 0, and it lacks CAP_SYS_NICE";
+    (is_none && lacks).then(|| why.to_owned())
 }
 
 /// Those of these threads that are the kernel's and have a lower priority than a real-time thread
@@ -144,6 +174,46 @@ mod tests {
         assert!(is_first("Name:\tx\nTgid:\t7\nNgid:\t0\nPid:\t7\n"));
         assert!(!is_first("Name:\tsysmon\nTgid:\t7\nNgid:\t0\nPid:\t9\n"));
         assert!(!is_first(""));
+    }
+
+    #[test]
+    fn a_runtime_is_known_by_the_name_of_its_program() {
+        let cases = [
+            ("/usr/bin/python3.13", true),
+            ("/usr/lib/jvm/java-21/bin/java", true),
+            ("/usr/bin/node", true),
+            ("/opt/pypy3", true),
+            ("/usr/bin/javac", false),
+            ("/home/u/late-loop", false),
+        ];
+        for (program, expected) in cases {
+            let (directory, root) = root(&[("proc/7/comm", "x")]);
+            let link = directory.path().join("proc/7/exe");
+            std::os::unix::fs::symlink(program, link).expect("a link");
+            assert_eq!(runtime(&root, 7).is_some(), expected, "{program}");
+        }
+        let (_directory, root) = root(&[]);
+        assert_eq!(runtime(&root, 7), None);
+    }
+
+    #[test]
+    fn a_policy_is_refused_without_limit_and_capability() {
+        let limits = |of: &str| format!("Max realtime priority     {of}                    {of}\n");
+        let status = |capabilities: &str| format!("CapEff:\t{capabilities}\n");
+        let (none, nice) = ("0000000000000000", "0000000000800000");
+        let cases = [
+            ("0", none, true),
+            ("0", nice, false),
+            ("10", none, false),
+            ("unlimited", none, false),
+        ];
+        for (limit, capabilities, expected) in cases {
+            let (_directory, root) = root(&[("proc/7/limits", &limits(limit))]);
+            let why = refused(&root, 7, &status(capabilities));
+            assert_eq!(why.is_some(), expected, "{limit} {capabilities}");
+        }
+        let (_directory, root) = root(&[]);
+        assert_eq!(refused(&root, 7, &status(none)), None);
     }
 
     #[test]

@@ -9,6 +9,8 @@ use punctual_report::format;
 use std::collections::BTreeMap;
 
 const RV: &str = "/sys/kernel/tracing/rv";
+/// The monitor of real-time applications.
+const RTAPP: &str = "rtapp";
 const BUFFER: usize = 64 << 10;
 /// Threads and monitors whose errors are counted.
 const COUNTED: usize = 4096;
@@ -78,11 +80,12 @@ impl Monitors {
         let of = |((tid, name), (count, fields)): (&(u32, String), &(u64, String))| {
             Some(violation(&format!("{phase}/{}", label(*tid)?), name, *count, fields))
         };
-        let idle = (!self.idle.is_empty()).then(|| {
+        // Other monitors are about the kernel alone.
+        let idle = self.idle.iter().any(|name| name == RTAPP).then(|| {
             let message = "the kernel has runtime verification monitors, and none is enabled";
             Finding::new("rv-monitors-off", Severity::Note, phase, message)
                 .evidence(format!("available_monitors: {}", self.idle.join(", ")))
-                .remedy(format!("echo rtapp >{RV}/enabled_monitors"))
+                .remedy(format!("echo {RTAPP} >{RV}/enabled_monitors"))
         });
         let trouble = self.trouble.iter().map(|why| {
             let message = "errors of runtime verification monitors are not recorded";
@@ -191,6 +194,17 @@ mod tests {
             ("rv-violation", "attached/servo")
         );
         assert!(finding.message.contains("`sleep` reports 3 violations"), "{finding:#?}");
+    }
+
+    #[test]
+    fn only_a_monitor_that_is_there_is_to_be_enabled() {
+        let found = |available: &[&str]| {
+            let idle = available.iter().map(|name| (*name).to_owned()).collect();
+            Monitors { idle, ..Monitors::default() }.findings("attached", |_| None)
+        };
+        assert!(found(&[]).is_empty() && found(&["wip", "wwnr"]).is_empty());
+        let remedy = found(&["wwnr", "rtapp", "rtapp:sleep"]).remove(0).remedy.expect("a remedy");
+        assert!(remedy.starts_with("echo rtapp >/sys/"), "{remedy}");
     }
 
     #[test]

@@ -463,13 +463,8 @@ impl Thread {
         };
         let parameters =
             self.cyclic().map(|cyclic| details(&cyclic.inferred, &cyclic.wait)).unwrap_or_default();
-        MeasureMeta {
-            name,
-            workload: WORKLOAD.to_owned(),
-            parameters,
-            series,
-            notes: self.notes(calls),
-        }
+        let notes = self.notes(calls);
+        MeasureMeta { name, workload: WORKLOAD.to_owned(), parameters, series, notes }
     }
 
     fn notes(&self, calls: &CallNames) -> Notes {

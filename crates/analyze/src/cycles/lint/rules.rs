@@ -1,6 +1,6 @@
 //! The table of rules.
 
-use super::{Delay, Opened, Rule, Subject, Violation, opened};
+use super::{Delay, Opened, Rule, Subject, ThreadFacts, Violation, opened};
 use hdrhistogram::Histogram;
 use punctual_core::cycle::{CallClass, CycleKind, DescriptorSet, MARKED};
 use punctual_core::{Nanos, Policy, Severity};
@@ -266,9 +266,30 @@ fn relative_sleep(of: &Subject<'_>) -> Option<Violation> {
             "it sleeps for {slept} and its cycles come every {period} (medians of {} cycles)",
             of.seen.slept.len()
         ),
-        "use absolute sleeps: clock_nanosleep(2) on CLOCK_MONOTONIC with TIMER_ABSTIME, and add \
-         the period to the time in each cycle",
+        sleep_absolutely(of.facts),
     )
+}
+
+fn sleep_absolutely(facts: &ThreadFacts) -> &'static str {
+    let is_of_events = ["poll", "select"].iter().any(|word| facts.waits_in.contains(word));
+    match &facts.runtime {
+        Some(name) if name.starts_with("py") => {
+            "add the period to the time of the last release, and sleep for what is left until \
+             then: asyncio's loop.call_at(), or a sleep of `release - time.monotonic()`"
+        }
+        Some(_) => {
+            "add the period to the time of the last release, and sleep until that time, not for \
+             the period"
+        }
+        None if is_of_events => {
+            "wait for a timerfd with TFD_TIMER_ABSTIME beside the other descriptors, and add the \
+             period to its time in each cycle"
+        }
+        None => {
+            "use absolute sleeps: clock_nanosleep(2) on CLOCK_MONOTONIC with TIMER_ABSTIME, and \
+             add the period to the time in each cycle"
+        }
+    }
 }
 
 fn clock_realtime(of: &Subject<'_>) -> Option<Violation> {
@@ -299,7 +320,13 @@ fn timer_slack(of: &Subject<'_>) -> Option<Violation> {
     found(
         format!("the kernel may end its sleeps up to {} after the release", slack.readable()),
         format!("timerslack_ns {}, policy {policy}", slack.ns()),
-        "give it a real-time policy, which has no timer slack, or call prctl(PR_SET_TIMERSLACK, 1)",
+        match of.facts.refused {
+            None => {
+                "give it a real-time policy, which has no timer slack, or call \
+                 prctl(PR_SET_TIMERSLACK, 1)"
+            }
+            Some(_) => "call prctl(PR_SET_TIMERSLACK, 1): a real-time policy is refused to it",
+        },
     )
 }
 
@@ -310,11 +337,23 @@ fn time_sharing(of: &Subject<'_>) -> Option<Violation> {
     }
     found(
         "it is periodic, and has no real-time policy: any task may run before it".to_owned(),
-        format!("policy {policy}"),
-        "give it SCHED_FIFO: pthread_setschedparam(3), or `chrt -f -p PRIORITY TID`",
+        match &of.facts.refused {
+            None => format!("policy {policy}"),
+            Some(why) => format!("policy {policy}; SCHED_FIFO is refused to it (EPERM): {why}"),
+        },
+        match of.facts.refused {
+            None => "give it SCHED_FIFO: pthread_setschedparam(3), or `chrt -f -p PRIORITY TID`",
+            Some(_) => {
+                "raise that limit (limits.conf(5), LimitRTPRIO= of a service) or grant \
+                 CAP_SYS_NICE, and give it SCHED_FIFO; check the result where the program asks for \
+                 it"
+            }
+        },
     )
 }
 
+/// Tasks that are named.
+const CULPRITS: usize = 4;
 /// From this share of its response times on others disturb it, or where they took as long as a
 /// response takes: the owner of a lock that has its priority is switched away from in less.
 const SHARED: f64 = 0.01;
@@ -327,19 +366,26 @@ fn cpu_shared(of: &Subject<'_>) -> Option<Violation> {
     if behind.cycles == 0 || !(much || long) {
         return None;
     }
-    let who = of.culprits.iter().take(3);
-    let who: Vec<String> = who.map(|(name, time)| format!("{name} {}", time.readable())).collect();
+    let who = of.culprits.iter().take(CULPRITS);
+    let mut who: Vec<String> =
+        who.map(|(name, time)| format!("{name} {}", time.readable())).collect();
+    let more = of.culprits.len().saturating_sub(CULPRITS);
+    who.extend((more > 0).then(|| format!("and {more} more")));
     let who = if who.is_empty() { String::new() } else { format!("; {}", who.join(", ")) };
     let remedy = match of.facts.policy.known() {
         Some(Policy::Deadline) => {
-            "give it a CPU of its own (`punctual isolate`), or a shorter relative deadline than \
-             the tasks named"
+            "give it a CPU of its own (`punctual isolate create CPU`), or a shorter relative \
+             deadline than the tasks named"
         }
         Some(policy) if policy.is_real_time() => {
-            "give it a CPU of its own (`punctual isolate`), or a higher priority than the tasks \
-             named"
+            "give it a CPU of its own (`punctual isolate create CPU`), or a higher priority than \
+             the tasks named"
         }
-        _ => "give it a real-time policy, and a CPU of its own (`punctual isolate`)",
+        _ if of.facts.refused.is_some() => {
+            "give it a CPU of its own (`punctual isolate create CPU`): a real-time policy is \
+             refused to it"
+        }
+        _ => "give it a real-time policy, and a CPU of its own (`punctual isolate create CPU`)",
     };
     found(
         format!(
@@ -362,8 +408,16 @@ fn lock_without_pi(of: &Subject<'_>) -> Option<Violation> {
             of_cycles(delay.cycles, of)
         ),
         format!("asleep in FUTEX_WAIT: {}", time_of(delay)),
-        "use a mutex with priority inheritance (FUTEX_LOCK_PI): \
-         pthread_mutexattr_setprotocol(3) with PTHREAD_PRIO_INHERIT",
+        match of.facts.runtime {
+            None => {
+                "use a mutex with priority inheritance (FUTEX_LOCK_PI): \
+                 pthread_mutexattr_setprotocol(3) with PTHREAD_PRIO_INHERIT"
+            }
+            Some(_) => {
+                "share no lock with other threads in a cycle: those of the runtime inherit no \
+                 priority"
+            }
+        },
     )
 }
 

@@ -38,6 +38,8 @@ fn clean() -> Case {
             (6, "socket:[12]".to_owned()),
         ]),
         lower: BTreeMap::from([(38, "SCHED_FIFO 50".to_owned())]),
+        waits_in: "clock_nanosleep".to_owned(),
+        ..ThreadFacts::default()
     };
     let violation = |message: &str| Violation {
         message: message.to_owned(),
@@ -210,6 +212,59 @@ fn sleeping_relatively() {
     only(&case, "relative-sleep", message, evidence);
 }
 
+/// A remedy names calls that the thread can make.
+#[test]
+fn a_sleep_is_repaired_where_the_thread_waits() {
+    let remedy = |waits_in: &str, runtime: Option<&str>| {
+        let mut case = Case { kind: CycleKind::Relative, ..clean() };
+        case.facts.waits_in = waits_in.to_owned();
+        case.facts.runtime = runtime.map(str::to_owned);
+        findings(&case)[0].remedy.clone().expect("a remedy")
+    };
+    let cases = [
+        ("nanosleep", None, "clock_nanosleep(2)"),
+        ("", None, "clock_nanosleep(2)"),
+        ("epoll_wait", None, "timerfd"),
+        ("pselect6", None, "timerfd"),
+        ("epoll_wait", Some("python3.13"), "loop.call_at()"),
+        ("clock_nanosleep", Some("pypy3"), "time.monotonic()"),
+        ("futex", Some("java"), "sleep until that time"),
+    ];
+    for (waits_in, runtime, part) in cases {
+        let remedy = remedy(waits_in, runtime);
+        assert!(remedy.contains(part), "{waits_in} {runtime:?}: {remedy}");
+        let is_of_c = remedy.contains("clock_nanosleep") || remedy.contains("timerfd");
+        assert!(!(runtime.is_some() && is_of_c), "{remedy}");
+    }
+}
+
+/// As examples of a control thread beside four peers, whose policy was refused.
+#[test]
+fn a_refused_policy_is_named_and_not_advised() {
+    let mut case = takes(MainPart::Runqueue, 10_000);
+    case.facts.policy = Fact::Known(Policy::Other);
+    let peers = ["vr-server", "ik-loop", "diag", "ik-spill"];
+    case.culprits = peers.map(|name| (name.to_owned(), Nanos(1_000_000))).to_vec();
+    let texts = |case: &Case| {
+        let all = findings(case).into_iter();
+        let text = |one: Finding| (one.id, one.evidence.unwrap_or_default(), one.remedy);
+        all.map(text)
+            .map(|(id, evidence, remedy)| (id, evidence + " | " + &remedy.unwrap_or_default()))
+            .collect::<BTreeMap<String, String>>()
+    };
+    let allowed = texts(&case);
+    assert!(allowed["periodic-time-sharing"].contains("| give it SCHED_FIFO"), "{allowed:?}");
+    assert!(allowed["cpu-shared"].contains("ik-spill") && !allowed["cpu-shared"].contains("more"));
+    case.culprits.push(("fifth".to_owned(), Nanos(1)));
+    case.facts.refused = Some("RLIMIT_RTPRIO is 0".to_owned());
+    let refused = texts(&case);
+    assert!(refused["periodic-time-sharing"].contains("(EPERM): RLIMIT_RTPRIO is 0 | raise that"));
+    assert!(refused["timer-slack"].contains("| call prctl("), "{refused:?}");
+    assert!(refused["cpu-shared"].contains("and 1 more | give it a CPU"), "{refused:?}");
+    let advised = |text: &String| text.contains("| give it a real-time policy");
+    assert!(!refused.values().any(advised), "{refused:?}");
+}
+
 #[test]
 fn the_clock_that_can_be_set() {
     let message = "releases are times of CLOCK_REALTIME: they move when the clock is set";
@@ -282,7 +337,12 @@ fn a_lock_without_priority_inheritance() {
     };
     let message = "in 100 of 400 cycles it waited for a lock without priority inheritance";
     let evidence = "asleep in FUTEX_WAIT: 5 ms altogether, at most 50 us";
-    only(&lock(false), "lock-without-pi", message, evidence);
+    let found = only(&lock(false), "lock-without-pi", message, evidence);
+    assert!(found.remedy.is_some_and(|remedy| remedy.contains("PTHREAD_PRIO_INHERIT")));
+    let mut java = lock(false);
+    java.facts.runtime = Some("java".to_owned());
+    let found = only(&java, "lock-without-pi", message, evidence);
+    assert!(!found.remedy.is_some_and(|remedy| remedy.contains("PTHREAD")));
     assert!(ids(&lock(true)).is_empty());
 }
 
