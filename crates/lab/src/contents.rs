@@ -131,7 +131,8 @@ fn add_modules(guest: &Guest, tree: &mut Tree) -> Result<(), LabError> {
     let Some(dir) = &guest.kernel.modules else {
         return match guest.modules.first() {
             Some(module) => Err(LabError::Request(format!(
-                "the kernel has no modules and cannot load `{module}`"
+                "the kernel has no modules and cannot load `{module}`: name their directory \
+                 (modules = \"…/lib/modules/RELEASE\")"
             ))),
             None => Ok(()),
         };

@@ -7,17 +7,17 @@ use punctual_core::{Finding, Severity};
 use std::path::Path;
 
 /// The bundle is at `directory`: says where its run took place, adds findings, and renews its
-/// summary. `trouble` is what kept the run there from its end, where something did; then the exit
-/// code is 1 whatever the bundle says.
+/// summary. `trouble` is what kept the run there from its end, where something did, and what to do
+/// about it, where that is known; then the exit code is 1 whatever the bundle says.
 pub fn close(
     directory: &Path,
     mut target: RanOn,
     mut findings: Vec<Finding>,
-    trouble: Option<&str>,
+    trouble: Option<Trouble>,
 ) -> Result<Exit, Failure> {
-    target.failed = trouble.map(str::to_owned);
-    findings.extend(trouble.map(|why| incomplete(&target, why)));
-    let failed = trouble.map(|why| Outcome::Failed { why: why.to_owned() });
+    target.failed = trouble.as_ref().map(|trouble| trouble.why.clone());
+    findings.extend(trouble.as_ref().map(|trouble| incomplete(&target, trouble)));
+    let failed = trouble.map(|trouble| Outcome::Failed { why: trouble.why });
     let ending = failed.map(|outcome| Ending {
         at: jiff::Timestamp::now(),
         outcome,
@@ -39,10 +39,10 @@ pub fn without_bundle(
     plan: Option<&str>,
     mut target: RanOn,
     mut findings: Vec<Finding>,
-    trouble: &str,
+    trouble: Trouble,
 ) -> Result<Exit, Failure> {
-    target.failed = Some(trouble.to_owned());
-    findings.push(incomplete(&target, trouble));
+    target.failed = Some(trouble.why.clone());
+    findings.push(incomplete(&target, &trouble));
     let mut writer =
         BundleWriter::create(&remote.output, &remote.name(), "run").map_err(Failure::refused)?;
     writer.set_target(target).map_err(Failure::failed)?;
@@ -53,7 +53,7 @@ pub fn without_bundle(
         writer.write_plan(plan).map_err(Failure::failed)?;
     }
     writer.write_findings(&findings).map_err(Failure::failed)?;
-    let outcome = Outcome::Failed { why: trouble.to_owned() };
+    let outcome = Outcome::Failed { why: trouble.why };
     let ending = Ending { at: jiff::Timestamp::now(), outcome, exit_code: Exit::Failed as u8 };
     let mut bundle = Bundle::open(&remote.output).map_err(Failure::failed)?;
     bundle.manifest.ending = Some(ending.clone());
@@ -61,11 +61,23 @@ pub fn without_bundle(
     Ok(Exit::Failed)
 }
 
-fn incomplete(target: &RanOn, why: &str) -> Finding {
-    let message = format!("the run on {} did not complete: {why}", target.name);
-    Finding::new("target-failed", Severity::Bad, "system", message)
-        .evidence("console.log in the bundle, where the target has a console")
-        .remedy("the bundle holds what came back of the results; fix the cause and run again")
+/// The reason why a run did not reach its end.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Trouble {
+    pub why: String,
+    /// The remedy, where the evidence shows one.
+    pub remedy: Option<String>,
+}
+
+fn incomplete(target: &RanOn, trouble: &Trouble) -> Finding {
+    let message = format!("the run on {} did not complete: {}", target.name, trouble.why);
+    let seen = match target.kind.as_str() {
+        "vm" => "console.log in the bundle",
+        _ => "the log of the system that ran it (journalctl -b -1 after a restart)",
+    };
+    let found = Finding::new("target-failed", Severity::Bad, "system", message).evidence(seen);
+    let general = || format!("see {seen} for its last messages");
+    found.remedy(trouble.remedy.clone().unwrap_or_else(general))
 }
 
 /// The exit code of the command there, as this one's.

@@ -84,7 +84,8 @@ pub fn conclude(
         failed: trouble.clone(),
         ..RanOn::new("ssh", to.to_string(), started)
     };
-    returned::close(output, target, findings(result), trouble.as_deref())
+    let trouble = trouble.map(|why| returned::Trouble { why, remedy: None });
+    returned::close(output, target, findings(result), trouble)
 }
 
 fn facts(result: &RemoteResult) -> Vec<(String, String)> {

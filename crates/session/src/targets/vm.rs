@@ -11,7 +11,7 @@ mod trouble;
 
 use super::output::parent;
 use super::remote::{RemoteRun, Returned};
-use super::returned;
+use super::returned::{self, Trouble};
 use crate::exact;
 use crate::exit::{Exit, Failure};
 use crate::interrupts::Interrupts;
@@ -21,8 +21,8 @@ pub use machine::{kernel, named, preemption_word};
 use progress::Progress;
 use punctual_bundle::Bundle;
 use punctual_core::{CpuSet, Nanos};
-use punctual_lab::{GuestResult, Outcome, Phase};
-use punctual_plan::{Acceleration, Plan, VmPlan};
+use punctual_lab::GuestResult;
+use punctual_plan::{Plan, VmPlan};
 use std::fs;
 use std::path::Path;
 
@@ -81,7 +81,10 @@ impl Run<'_> {
     ) -> Result<Exit, Failure> {
         let output = &self.remote.output;
         let came = place.join("bundle");
-        let trouble = trouble::trouble(result).map(|why| self.with_advice(why, result));
+        let trouble = trouble::trouble(result).map(|why| {
+            let remedy = trouble::remedy(&result.outcome, self.vm).map(str::to_owned);
+            Trouble { why, remedy }
+        });
         let whole = Bundle::open(&came).ok();
         if whole.is_none() && trouble.is_none() {
             return Err(self.not_started(result));
@@ -98,40 +101,21 @@ impl Run<'_> {
         let exit = match whole {
             Some(_) => {
                 fs::rename(&came, output).map_err(|why| self.cannot_move(&why))?;
-                returned::close(output, target, findings, trouble.as_deref())?
+                returned::close(output, target, findings, trouble)?
             }
             None => {
-                let why = trouble.unwrap_or_default();
+                let trouble = trouble.unwrap_or_default();
                 returned::without_bundle(
                     self.remote,
                     Some(&self.plan.to_toml()),
                     target,
                     findings,
-                    &why,
+                    trouble,
                 )?
             }
         };
         self.keep(place, result)?;
         Ok(exit)
-    }
-
-    /// A processor that promises virtual machines and does not keep it shows only so.
-    fn with_advice(&self, why: String, result: &GuestResult) -> String {
-        match (&result.outcome, self.vm.accel) {
-            (
-                Outcome::Silent { .. }
-                | Outcome::Hung { phase: Phase::Booting, .. }
-                | Outcome::EndedEarly(Phase::Booting)
-                | Outcome::QemuFailed(_),
-                Acceleration::Kvm,
-            ) => {
-                format!(
-                    "{why}; /dev/kvm of this system boots no kernel: use accel = \"virtual-time\" \
-                     or \"tcg\""
-                )
-            }
-            _ => why,
-        }
     }
 
     /// The command there said no before it began: what it said is what is wrong.

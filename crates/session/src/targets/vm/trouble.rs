@@ -1,6 +1,7 @@
 //! How a guest's run failed.
 
-use punctual_lab::{GuestResult, Outcome};
+use punctual_lab::{GuestResult, Outcome, Phase};
+use punctual_plan::{Acceleration, KernelChoice, VmPlan};
 
 /// What kept the guest from its end; none where the command in it ended by itself.
 pub fn trouble(result: &GuestResult) -> Option<String> {
@@ -13,5 +14,84 @@ pub fn trouble(result: &GuestResult) -> Option<String> {
             Some(format!("punctual ended with status {status} in the virtual machine"))
         }
         (outcome, _) => Some(outcome.to_string()),
+    }
+}
+
+/// The remedy, where the end and the request show one.
+pub fn remedy(outcome: &Outcome, vm: &VmPlan) -> Option<&'static str> {
+    let has_not_booted = matches!(
+        outcome,
+        Outcome::Silent { .. }
+            | Outcome::Hung { phase: Phase::Booting, .. }
+            | Outcome::EndedEarly(Phase::Booting)
+    );
+    match (outcome, &vm.kernel) {
+        // A processor that promises virtual machines and does not keep it shows only so.
+        _ if vm.accel == Acceleration::Kvm
+            && (has_not_booted || matches!(outcome, Outcome::QemuFailed(_))) =>
+        {
+            Some("/dev/kvm of this system boots no kernel: use accel = \"virtual-time\" or \"tcg\"")
+        }
+        (Outcome::OutOfMemory(_), _) => Some("give the machine more memory: memory = …"),
+        // Without the drivers of its console and ports nothing comes back.
+        (outcome, KernelChoice::Image { modules: None, .. })
+            if has_not_booted || is_init_gone(outcome) =>
+        {
+            Some(
+                "name the directory of this kernel's modules, from which its drivers are loaded \
+                 (modules = \"…/lib/modules/RELEASE\"), or build the drivers of virtio into it",
+            )
+        }
+        (Outcome::Hung { .. }, _) => Some("allow it more time: timeout = …"),
+        _ => None,
+    }
+}
+
+fn is_init_gone(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Panicked(line) if line.contains("kill init"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_remedy_fits_the_end_and_the_kernel() {
+        let vm = |kernel: KernelChoice, accel| {
+            let named = crate::targets::vm::named("6.1").expect("a kernel's name");
+            VmPlan { kernel, accel, ..named }
+        };
+        let image = |modules: Option<&str>| KernelChoice::Image {
+            image: "/boot/vmlinuz".into(),
+            modules: modules.map(Into::into),
+        };
+        let named = || KernelChoice::Named("6.1".to_owned());
+        let (virtual_time, kvm) = (Acceleration::VirtualTime, Acceleration::Kvm);
+        let panicked = || Outcome::Panicked("Attempted to kill init!".to_owned());
+        let other = Outcome::Panicked("BUG: unable to handle page fault".to_owned());
+        let hung = |phase| Outcome::Hung { after: Duration::from_secs(9), phase };
+        let cases = [
+            (panicked(), image(None), virtual_time, Some("modules")),
+            (Outcome::EndedEarly(Phase::Booting), image(None), virtual_time, Some("modules")),
+            (panicked(), image(Some("/lib/modules/6.1")), virtual_time, None),
+            (panicked(), named(), virtual_time, None),
+            (hung(Phase::Booting), named(), kvm, Some("/dev/kvm")),
+            (hung(Phase::Booting), image(None), kvm, Some("/dev/kvm")),
+            (hung(Phase::Booting), named(), virtual_time, Some("timeout")),
+            (Outcome::QemuFailed("no".to_owned()), named(), virtual_time, None),
+            (Outcome::OutOfMemory("killed".to_owned()), named(), virtual_time, Some("memory")),
+            (other, image(None), virtual_time, None),
+            (hung(Phase::Job), image(None), virtual_time, Some("timeout")),
+            (Outcome::Finished, image(None), virtual_time, None),
+        ];
+        for (outcome, kernel, accel, part) in cases {
+            let remedy = remedy(&outcome, &vm(kernel.clone(), accel));
+            let fits = match part {
+                Some(part) => remedy.is_some_and(|remedy| remedy.contains(part)),
+                None => remedy.is_none(),
+            };
+            assert!(fits, "{outcome:?} {kernel:?}: {remedy:?}");
+        }
     }
 }
