@@ -85,9 +85,12 @@ impl Finding {
         self
     }
     /// Adds what to do about it.
-    pub fn remedy(mut self, remedy: impl Into<String>) -> Finding {
-        self.remedy = Some(remedy.into());
-        self
+    pub fn remedy(self, remedy: impl Into<String>) -> Finding {
+        self.remedy_by(Some(remedy.into()))
+    }
+    /// With what to do about it, where that is known.
+    pub fn remedy_by(self, remedy: Option<String>) -> Finding {
+        Finding { remedy, ..self }
     }
 }
 

@@ -21,6 +21,19 @@ pub enum StartError {
 }
 
 impl StartError {
+    /// The remedy, where one is known; of several backends all of theirs.
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            StartError::Request(_) => None,
+            StartError::Backend { remedy, .. } => remedy.clone(),
+            StartError::None(all) => {
+                let mut all: Vec<String> = all.iter().filter_map(StartError::remedy).collect();
+                all.dedup();
+                (!all.is_empty()).then(|| all.join("; or "))
+            }
+        }
+    }
+
     /// Why programs could not be put into the kernel, with what would help.
     pub(crate) fn of(backend: &'static str, why: &LoadError) -> StartError {
         use std::io::ErrorKind::PermissionDenied;
@@ -66,4 +79,24 @@ fn each_once(reasons: &[StartError]) -> String {
     }
     texts.append(&mut remedies);
     texts.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remedy_is_that_of_what_is_missing() {
+        let backend = |remedy: Option<&str>| StartError::Backend {
+            backend: "BPF",
+            why: "refused".to_owned(),
+            remedy: remedy.map(str::to_owned),
+        };
+        let of = |all| StartError::None(all).remedy();
+        assert_eq!(backend(None).remedy(), None);
+        assert_eq!(StartError::Request("odd".to_owned()).remedy(), None);
+        assert_eq!(of(vec![backend(None), backend(None)]), None);
+        assert_eq!(of(vec![backend(Some("x")), backend(Some("x"))]).as_deref(), Some("x"));
+        assert_eq!(of(vec![backend(Some("x")), backend(Some("y"))]).as_deref(), Some("x; or y"));
+    }
 }

@@ -94,9 +94,12 @@ impl WindowsDocument {
             );
             let finding = Finding::new("windows-missed", Severity::Warning, "explain", message)
                 .evidence(evidence);
-            findings.push(
-                finding.remedy("give [explain] a larger buffer, or fewer samples: worst, above"),
-            );
+            let remedies = [
+                (overwritten, "give [explain] a larger buffer"),
+                (room, "keep fewer samples: [explain] worst, above"),
+            ];
+            let fits = remedies.iter().filter(|(count, _)| *count > 0).map(|(_, remedy)| *remedy);
+            findings.push(finding.remedy(fits.collect::<Vec<_>>().join("; ")));
         }
         let unseen = sum(|series| series.unseen);
         if unseen > 0 {
@@ -118,5 +121,31 @@ impl WindowsDocument {
             names,
             series: Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::MonotonicNs;
+
+    #[test]
+    fn windows_that_are_missing_ask_for_what_they_lacked() {
+        let remedy = |missed_overwritten, missed_room| {
+            let (nanos, bytes) = (Nanos(1), Bytes(1));
+            let rule =
+                KeptRule { worst: 1, above: None, before: nanos, buffer: bytes, room: bytes };
+            let recorded = Recorded::without_events("none", MonotonicNs(0));
+            let mut document = WindowsDocument::new(rule, recorded, Names::default());
+            let series = SeriesWindows { missed_overwritten, missed_room, ..Default::default() };
+            document.series.push(series);
+            document.findings().pop().map(|found| found.remedy.expect("a remedy"))
+        };
+        let (buffer, samples) = ("larger buffer", "fewer samples");
+        let has = |of: Option<String>, part| of.is_some_and(|of| of.contains(part));
+        assert_eq!(remedy(0, 0), None);
+        assert!(has(remedy(3, 0), buffer) && !has(remedy(3, 0), samples));
+        assert!(has(remedy(0, 3), samples) && !has(remedy(0, 3), buffer));
+        assert!(has(remedy(2, 3), samples) && has(remedy(2, 3), buffer));
     }
 }

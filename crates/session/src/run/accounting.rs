@@ -77,8 +77,8 @@ impl State {
                 let message = "the latency of all samples cannot be accounted by cause here";
                 let finding =
                     Finding::new("account-unavailable", Severity::Warning, "account", message);
-                let remedy = "run as root on a kernel with BPF tracing (CONFIG_BPF_EVENTS=y); \
-                              `account = false` in [explain] disables it";
+                let off = "`account = false` in [explain] disables it";
+                let remedy = why.remedy().map_or(off.to_owned(), |first| format!("{first}; {off}"));
                 findings.push(finding.evidence(why.to_string()).remedy(remedy));
                 State::Unavailable(why.to_string())
             }

@@ -7,13 +7,16 @@ use crate::kept::KeptSeries;
 use punctual_bundle::state::ThreadUsage;
 use punctual_bundle::windows::Waited;
 use punctual_bundle::{SeriesMeta, SeriesWriter};
-use punctual_core::{Fact, Finding, Nanos, Sample, SeriesShape, Severity, Tid};
+use punctual_core::{Fact, Finding, Nanos, Policy, Sample, SeriesShape, Severity, Tid};
 use punctual_measure::collect::Collector;
 use punctual_measure::sink::SampleSource;
 use punctual_measure::thread::PreparedThread;
 use punctual_plan::{ThreadPlan, Word, WorkloadKind};
 use punctual_sys::clock;
+use punctual_sys::rights::{Capability, Rights};
+use punctual_sys::status;
 use punctual_sys::usage::Usage;
+use std::io;
 
 /// A series, from before its first sample to its end.
 pub struct SeriesRun {
@@ -169,11 +172,10 @@ pub fn findings(subject: &str, thread: &ThreadPlan, prepared: &PreparedThread) -
             prepared.scheduling
         );
         let finding = Finding::new("scheduling-refused", Severity::Bad, subject, message);
-        findings.push(finding.evidence(format!("sched_setattr: {why}")).remedy(
-            "grant CAP_SYS_NICE or a real-time priority limit (ulimit -r, \
-             /etc/security/limits.conf), or run as root; in a cgroup, assign real-time bandwidth; \
-             SCHED_DEADLINE requires the affinity of a whole root domain",
-        ));
+        let rights = status::read().ok().and_then(|status| Rights::parse(&status));
+        let may = rights.is_some_and(|rights| rights.has(Capability::SysNice));
+        let remedy = of_refusal(why, thread.scheduling.policy(), may).map(str::to_owned);
+        findings.push(finding.evidence(format!("sched_setattr: {why}")).remedy_by(remedy));
     }
     if let Some(why) = &prepared.unlocked {
         let message = "the memory of the measuring thread could not be locked";
@@ -185,4 +187,62 @@ pub fn findings(subject: &str, thread: &ThreadPlan, prepared: &PreparedThread) -
         );
     }
     findings
+}
+
+/// The remedy where the kernel refused a policy (sched(7), sched_setattr(2)). `may`: this process
+/// has CAP_SYS_NICE.
+fn of_refusal(why: &io::Error, policy: Policy, may: bool) -> Option<&'static str> {
+    match (why.raw_os_error()?, policy) {
+        (libc::EPERM, Policy::Deadline) if may => Some(
+            "SCHED_DEADLINE requires the affinity of a whole root domain: allow it all CPUs, or \
+             make a partition of its own",
+        ),
+        (libc::EPERM, Policy::Deadline) => Some("grant CAP_SYS_NICE, or run as root"),
+        (libc::EPERM, _) if may => Some(
+            "give its control group real-time bandwidth (cpu.rt_runtime_us), or run it outside of \
+             that group",
+        ),
+        (libc::EPERM, _) => Some(
+            "grant CAP_SYS_NICE or a real-time priority limit (ulimit -r, limits.conf(5)), or run \
+             as root",
+        ),
+        (libc::EBUSY, Policy::Deadline) => {
+            Some("reserve less: all SCHED_DEADLINE tasks together ask for more than is allowed")
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_policy_is_granted_by_what_it_lacks() {
+        let (eperm, ebusy, einval) = (libc::EPERM, libc::EBUSY, libc::EINVAL);
+        let cases = [
+            (eperm, Policy::Fifo, false, Some("a real-time priority limit")),
+            (eperm, Policy::Fifo, true, Some("control group")),
+            (eperm, Policy::Deadline, false, Some("CAP_SYS_NICE")),
+            (eperm, Policy::Deadline, true, Some("root domain")),
+            (ebusy, Policy::Deadline, true, Some("reserve less")),
+            (ebusy, Policy::Fifo, true, None),
+            (einval, Policy::Fifo, false, None),
+        ];
+        let all: Vec<Option<&str>> = cases
+            .iter()
+            .map(|(errno, policy, may, _)| {
+                of_refusal(&io::Error::from_raw_os_error(*errno), *policy, *may)
+            })
+            .collect();
+        for (place, (errno, policy, may, part)) in cases.into_iter().enumerate() {
+            let of = all[place];
+            let fits = part.map_or(of.is_none(), |part| of.is_some_and(|of| of.contains(part)));
+            assert!(fits, "{errno} {policy} {may}: {of:?}");
+            // A deadline needs no priority limit, and a limit is no help against a group's budget.
+            assert!(
+                of.is_none_or(|of| all.iter().filter(|other| **other == Some(of)).count() == 1)
+            );
+        }
+    }
 }

@@ -21,9 +21,8 @@ pub fn finding(groups: &[Group], refused: Option<&StartError>) -> Finding {
         return Finding::new("cycles-without-bpf", Severity::Note, "attach", message);
     };
     let message = format!("cycles are measured through tracefs, without BPF ({refused}): {lost}");
-    Finding::new("cycles-without-bpf", Severity::Warning, "attach", message).remedy(
-        "run as root, or with CAP_BPF and CAP_PERFMON, on a kernel with CONFIG_DEBUG_INFO_BTF=y",
-    )
+    Finding::new("cycles-without-bpf", Severity::Warning, "attach", message)
+        .remedy_by(refused.remedy())
 }
 
 #[cfg(test)]
@@ -44,14 +43,22 @@ mod tests {
         let requested = finding(&all, None);
         assert_eq!(requested.severity, Severity::Note);
         assert!(!requested.message.contains("events:"), "{}", requested.message);
-        let refused = StartError::Request("no BTF".to_owned());
+        let refused = StartError::Backend {
+            backend: "BPF",
+            why: "no BTF".to_owned(),
+            remedy: Some("use another kernel".to_owned()),
+        };
         let fallen_back = finding(&all[..5], Some(&refused));
         assert_eq!(fallen_back.severity, Severity::Warning);
         let said = &fallen_back.message;
         assert!(
-            said.contains("(no BTF)") && said.contains("no fault events: page faults"),
+            said.contains(": no BTF; use another kernel)")
+                && said.contains("no fault events: page faults"),
             "{said}"
         );
         assert!(said.contains("no block events"), "{said}");
+        assert_eq!(fallen_back.remedy.as_deref(), Some("use another kernel"));
+        let unknown = finding(&all, Some(&StartError::Request("odd".to_owned())));
+        assert_eq!((requested.remedy, unknown.remedy), (None, None), "nothing is known to help");
     }
 }

@@ -192,7 +192,5 @@ fn without_bpf(refused: Option<&StartError>) -> Finding {
         return Finding::new("entries-without-bpf", Severity::Note, "", message);
     };
     let message = format!("entries are measured through tracefs, without BPF ({refused}): {LOST}");
-    Finding::new("entries-without-bpf", Severity::Warning, "", message).remedy(
-        "run as root, or with CAP_BPF and CAP_PERFMON, on a kernel with CONFIG_DEBUG_INFO_BTF=y",
-    )
+    Finding::new("entries-without-bpf", Severity::Warning, "", message).remedy_by(refused.remedy())
 }
