@@ -217,6 +217,23 @@ fn a_cause_is_named_where_the_longest_sample_has_no_windows() {
     }
 }
 
+/// A mutex that inherits priorities is not to be replaced by one that does, and buffers that lost
+/// nothing are large enough.
+#[test]
+fn remedies_fit_what_was_recorded() {
+    let to_do = |name: &str| {
+        let (_, bundle) = bundles_in("causes").into_iter().find(|(of, _)| of == name).unwrap();
+        summary_of(&bundle).answer.unwrap().to_do.join(" ")
+    };
+    let (inverted, inherited) = (to_do("inversion"), to_do("inheritance"));
+    assert!(inverted.contains("PTHREAD_PRIO_INHERIT"), "{inverted}");
+    assert!(!inherited.contains("PTHREAD_PRIO_INHERIT"), "{inherited}");
+    for (name, _) in bundles_in("causes") {
+        let to_do = to_do(&name);
+        assert!(!to_do.contains("larger buffers") && !to_do.contains("BTF"), "{name}: {to_do}");
+    }
+}
+
 /// A recording of the whole run explains the answer as windows do, and as `explain` itself.
 #[test]
 fn a_recording_explains_the_answer() {

@@ -9,22 +9,29 @@ use scan::Shown;
 
 #[test]
 fn commands_in_documents_are_taken() {
+    are_taken(scan::documents().iter().flat_map(|path| scan::commands(path)), 200);
+}
+
+#[test]
+fn commands_in_messages_and_remedies_are_taken() {
+    are_taken(scan::sources().iter().flat_map(|path| scan::advised(path)), 40);
+}
+
+fn are_taken(all: impl Iterator<Item = Shown>, least: usize) {
     let mut wrong = Vec::new();
     let mut count = 0;
-    for path in scan::documents() {
-        for Shown { place, words, is_mention } in scan::commands(&path) {
-            count += 1;
-            match Cli::try_parse_from(&words) {
-                Err(why) if is_wrong(&why, is_mention) => {
-                    let why = why.to_string();
-                    let why = why.lines().next().unwrap_or_default();
-                    wrong.push(format!("{place}: {}: {why}", words.join(" ")));
-                }
-                _ => {}
+    for Shown { place, words, is_mention } in all {
+        count += 1;
+        match Cli::try_parse_from(&words) {
+            Err(why) if is_wrong(&why, is_mention) => {
+                let why = why.to_string();
+                let why = why.lines().next().unwrap_or_default();
+                wrong.push(format!("{place}: {}: {why}", words.join(" ")));
             }
+            _ => {}
         }
     }
-    assert!(count > 200, "{count} commands were found");
+    assert!(count > least, "{count} commands were found");
     assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
 }
 

@@ -13,20 +13,65 @@ pub struct Shown {
 
 /// The README and all documents.
 pub fn documents() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
-    let mut found = vec![root.join("README.md")];
-    let mut open = vec![root.join("docs")];
+    [vec![root().join("README.md")], below(root().join("docs"), "md")].concat()
+}
+
+/// The sources of all crates.
+pub fn sources() -> Vec<PathBuf> {
+    let crates = fs::read_dir(root().join("crates")).unwrap();
+    crates.flat_map(|entry| below(entry.unwrap().path().join("src"), "rs")).collect()
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
+}
+
+fn below(directory: PathBuf, end: &str) -> Vec<PathBuf> {
+    let (mut found, mut open) = (Vec::new(), vec![directory]);
     while let Some(directory) = open.pop() {
         for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 open.push(path);
-            } else if path.extension().is_some_and(|end| end == "md") {
+            } else if path.extension().is_some_and(|of| of == end) {
                 found.push(path);
             }
         }
     }
     found
+}
+
+/// Commands in the texts of the program: its messages and remedies. Those are marked as code, or
+/// are a fix of `check`. What is filled in stands for a value.
+pub fn advised(path: &Path) -> Vec<Shown> {
+    let text = fs::read_to_string(path).unwrap();
+    let code: Vec<&str> =
+        text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let mut joined = String::new();
+    for line in code {
+        let (begin, end) = match line.strip_suffix('\\') {
+            Some(continued) => (continued, ""),
+            None => (line, "\n"),
+        };
+        joined += if joined.ends_with('\n') { begin } else { begin.trim_start() };
+        joined += end;
+    }
+    let place = path.display().to_string();
+    let of = |mark: char| {
+        let marked = joined.split(mark).skip(1).filter(|code| code.starts_with("punctual "));
+        marked.map(|code| code.replace('{', "X{").replace('\n', " ")).collect::<Vec<_>>()
+    };
+    // A fix of `check` is a command by itself.
+    let whole = if place.contains("/check/rules/") { of('"') } else { Vec::new() };
+    let texts = [of('`'), whole].concat();
+    let filled_in = |text: &String| {
+        let pieces =
+            text.split('{').map(|piece| piece.split_once('}').map_or(piece, |(_, rest)| rest));
+        pieces.collect::<String>()
+    };
+    let is_named = |text: &String| !text.starts_with("punctual X");
+    let all = texts.iter().map(filled_in).filter(is_named);
+    all.filter_map(|text| shown(&place, &text, true)).collect()
 }
 
 /// Lines of code blocks that begin with `punctual`, and such code within sentences. A word with
