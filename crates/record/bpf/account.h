@@ -46,7 +46,6 @@ struct cpu {
 	i32 prio;
 	u32 watched; /* the running task, if it is watched */
 	u32 woken; /* whose wake-up was seen here last, where the including file keeps it */
-	u64 looked; /* the number of threads that were watched when the running one was looked for */
 
 	u32 waiting[WIRE_ACCOUNT_WAITING]; /* watched threads that shall run here */
 	u64 soft_now;
@@ -54,7 +53,7 @@ struct cpu {
 	struct change changes[WIRE_ACCOUNT_CHANGES];
 	u64 clocks; /* those of its timers, where the including file keeps them */
 	u64 slack_end; /* of the timer whose handler runs, likewise */
-	u64 rest[5]; /* so that the next CPU's begin where this one's do */
+	u64 rest[6]; /* so that the next CPU's begin where this one's do */
 };
 
 /* States of tasks that are stopped by a signal or traced, and that are not to be woken. */
@@ -68,14 +67,6 @@ INLINE u64 sleep_in(u64 state)
 	return state & TASK_STOPPED_OR_TRACED ? WIRE_PART_STOPPED : WIRE_PART_BLOCKED;
 }
 
-/* A watched thread: the including file may keep more of it behind this. */
-#ifndef THREAD
-#define THREAD struct wire_account_thread
-#endif
-#ifndef THREADS_FLAGS
-#define THREADS_FLAGS 0
-#endif
-
 /* One for each buffer: the CPUs where measuring happens. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -84,13 +75,21 @@ struct {
 	__type(value, struct cpu);
 } cpus SEC(".maps");
 
+/* A watched thread: the including file may keep more of it behind this, in maps of its own. */
+INLINE struct wire_account_thread *thread_of(u32 tid);
+#ifndef OWN_THREADS
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, THREADS_FLAGS);
 	__uint(max_entries, WIRE_ACCOUNT_THREADS);
 	__type(key, u32);
-	__type(value, THREAD);
+	__type(value, struct wire_account_thread);
 } threads SEC(".maps");
+
+INLINE struct wire_account_thread *thread_of(u32 tid)
+{
+	return bpf_map_lookup_elem(&threads, &tid);
+}
+#endif
 
 const volatile bool several_cpus = false; /* some watched thread may run on several CPUs */
 
@@ -107,11 +106,6 @@ INLINE struct cpu *cpu_of(u32 cpu)
 INLINE struct cpu *cpu_here(void)
 {
 	return cpu_of(bpf_get_smp_processor_id());
-}
-
-INLINE struct wire_account_thread *thread_of(u32 tid)
-{
-	return bpf_map_lookup_elem(&threads, &tid);
 }
 
 /* Whether the quota of its group holds a thread back; the including file knows how to find out. */

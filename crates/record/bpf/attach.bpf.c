@@ -8,10 +8,7 @@
  * Until user space has selected the waiting call of a thread's cycle, each call that may wait ends
  * one. Afterwards other waits are blockings within the cycle. */
 #define HOW "tp_btf/"
-#define THREAD struct attached
-/* One by one the values lie where the kernel's own memory does, of which the processor needs few
- * translations: a third less for a wake-up. */
-#define THREADS_FLAGS BPF_F_NO_PREALLOC
+#define OWN_THREADS
 #include "ids.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -163,7 +160,7 @@ struct attached {
 	u64 untaken[WIRE_CYCLE_PARTS];
 	u64 by_ns;
 	u32 by;
-	u32 spare;
+	u32 number; /* its place in `values` */
 	u8 by_comm[16];
 	/* Not on the stack, which all functions that call each other share: 512 bytes. */
 	struct wire_gap gap; /* the one that ends */
@@ -182,6 +179,7 @@ STANDS(postponed.returned, WIRE_ATTACHED_RETURNED);
 STANDS(cycle, WIRE_ATTACHED_CYCLE);
 STANDS(entered, WIRE_ATTACHED_ENTERED);
 STANDS(asked, WIRE_ATTACHED_ASKED);
+STANDS(number, WIRE_ATTACHED_NUMBER);
 _Static_assert(OPEN == WIRE_PHASE_OPEN && WAITING == WIRE_PHASE_WAITING &&
 	       WOKEN == WIRE_PHASE_WOKEN && RETURN_POSTPONED == WIRE_RETURN_POSTPONED &&
 	       ASLEEP == WIRE_STATE_ASLEEP, "wire.h");
@@ -196,13 +194,49 @@ struct {
 	__type(value, struct attached);
 } blank SEC(".maps");
 
-/* How many threads user space has watched so far: one that runs already may be among them. */
+/* Each watched thread has a number, of its elements in these two. A look-up in an array is a sixth of
+ * one in a hash table, and each event of a thread begins with one. Number 0 is nobody's. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, WIRE_WATCHED + 1);
+	__type(key, u32);
+	__type(value, struct attached);
+} values SEC(".maps");
+
+/* The waiting call of the cycles of a thread. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, WIRE_WATCHED + 1);
+	__type(key, u32);
+	__type(value, struct wire_selection);
+} selections SEC(".maps");
+
+/* Numbers that are free, a ring: those from `taken` on, up to `given`. */
+struct numbers {
+	u64 taken;
+	u64 given;
+	u64 free[WIRE_WATCHED];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, u64);
-} watchings SEC(".maps");
+	__type(value, struct numbers);
+} numbers SEC(".maps");
+
+/* Which number a thread has: its id, and above it the number, at one of WIRE_PROBES places. 0: from
+ * here on there is none of that hash. User space reads and writes it, too. */
+struct places {
+	u64 of[WIRE_PLACES];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct places);
+} places SEC(".maps");
 
 /* Processes all threads of which are looked at. */
 struct {
@@ -211,14 +245,6 @@ struct {
 	__type(key, u32);
 	__type(value, u32);
 } processes SEC(".maps");
-
-/* The waiting call of the cycles of a thread. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, WIRE_ACCOUNT_THREADS);
-	__type(key, u32);
-	__type(value, struct wire_selection);
-} selections SEC(".maps");
 
 /* The threads that these timers release. */
 struct {
@@ -284,29 +310,55 @@ const volatile u64 period_expiry = 0;
 #define ERESTARTNOHAND 514
 #define SCHED_DEADLINE 6
 
-INLINE struct attached *attached_of(u32 tid)
+INLINE u32 first_place(u32 tid)
 {
-	return (struct attached *)thread_of(tid);
+	return tid * WIRE_PLACE_FACTOR >> WIRE_PLACE_SHIFT;
 }
 
-/* The running thread, if it is watched. Events of all others come here too, and are to cost them
- * little: each switch shows whether the next thread is watched. */
-INLINE struct attached *attached_here(u32 tid)
+/* The first place was another thread's. */
+NOINLINE u32 probe_on(u32 tid)
 {
-	struct cpu *cpu = cpu_here();
-	struct attached *t;
-	u32 zero = 0;
-	u64 *watched = bpf_map_lookup_elem(&watchings, &zero), number;
+	u32 zero = 0, at = first_place(tid);
+	struct places *all = bpf_map_lookup_elem(&places, &zero);
 
-	if (!cpu || !watched)
+	if (!all)
 		return 0;
-	number = *(volatile u64 *)watched;
-	if (likely(cpu->running == tid && !cpu->watched && cpu->looked == number))
+	for (u32 i = 1; i < WIRE_PROBES; i++) {
+		u64 place = all->of[(at + i) & (WIRE_PLACES - 1)];
+
+		if (!place)
+			return 0;
+		if ((u32)place == tid)
+			return place >> 32;
+	}
+	return 0;
+}
+
+/* Its number; 0: it is not watched. */
+INLINE u32 number_of(u32 tid)
+{
+	u32 zero = 0;
+	struct places *all = bpf_map_lookup_elem(&places, &zero);
+	u64 place;
+
+	if (!all)
 		return 0;
-	t = attached_of(tid);
-	if (!t)
-		cpu->looked = number;
-	return t;
+	place = all->of[first_place(tid) & (WIRE_PLACES - 1)];
+	if (likely(!place))
+		return 0;
+	return likely((u32)place == tid) ? place >> 32 : probe_on(tid);
+}
+
+INLINE struct attached *attached_of(u32 tid)
+{
+	u32 number = number_of(tid);
+
+	return number ? bpf_map_lookup_elem(&values, &number) : 0;
+}
+
+INLINE struct wire_account_thread *thread_of(u32 tid)
+{
+	return (struct wire_account_thread *)attached_of(tid);
 }
 
 /* Nobody's quota mattered when it was woken. */
@@ -413,14 +465,15 @@ NOINLINE bool read_call(__attribute__((unused)) struct task_struct *task, struct
 	return call->number < WIRE_MAX_SYSCALLS;
 }
 
-INLINE bool ends_cycle(u32 tid, const struct call *call)
+INLINE bool ends_cycle(struct attached *t, const struct call *call)
 {
-	struct wire_selection *of = bpf_map_lookup_elem(&selections, &tid);
+	u32 number = t->number;
+	struct wire_selection *of = bpf_map_lookup_elem(&selections, &number);
 
-	if (!of)
+	if (!of || !of->how)
 		return in_set(waits, call->number);
 	return of->call == call->number && of->operation == call->operation &&
-	       (!of->by_argument || of->argument == call->argument);
+	       (of->how != WIRE_SELECTED_ARGUMENT || of->argument == call->argument);
 }
 
 /* The record names the calls that a real-time thread does better without. */
@@ -738,7 +791,7 @@ PROGRAM(attach_hrtimer_start)
 	if (own && is_ended_by(own, &call)) {
 		if (!own->taken)
 			own->taken = own->expired;
-	} else if (!own && ends_cycle(tid, &call)) {
+	} else if (!own && ends_cycle(t, &call)) {
 		keep_timer(t, tid, address, &call);
 	}
 	if (own)
@@ -1830,7 +1883,7 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 	again = t->phase == INTERRUPTED && in_call && call->number == restart_syscall;
 	if (again)
 		same_call(t, call);
-	cut = in_call && state & TASK_INTERRUPTIBLE && (again || ends_cycle(tid, call));
+	cut = in_call && state & TASK_INTERRUPTIBLE && (again || ends_cycle(t, call));
 	/* It sleeps on its way to user mode: the freezer of its control group holds it. */
 	frozen = is_frozen(task) || (t->phase == INTERRUPTED && !t->call);
 	cut = cut && !frozen;
@@ -2017,7 +2070,7 @@ NOINLINE int begins_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 NOINLINE int served_over(struct cpu *cpu, u64 begin, u64 now, u64 hard)
 {
 	u32 tid = own_id(), here = bpf_get_smp_processor_id();
-	struct attached *t = tid ? attached_here(tid) : 0;
+	struct attached *t = tid ? attached_of(tid) : 0;
 
 	if (likely(!t) || !cpu)
 		return 0;
@@ -2041,7 +2094,7 @@ PROGRAM(attach_sys_enter)
 {
 	u64 id = own_ids();
 	u32 tid = id, here, number = ctx[1], time32;
-	struct attached *t = attached_here(tid);
+	struct attached *t = attached_of(tid);
 	struct cpu *cpu;
 	bool compat;
 	u64 now;
@@ -2078,7 +2131,7 @@ PROGRAM(attach_sys_enter)
 PROGRAM(attach_sys_exit)
 {
 	u32 tid = own_id(), here;
-	struct attached *t = attached_here(tid);
+	struct attached *t = attached_of(tid);
 	struct wire_cycle *c;
 	struct call *call;
 	struct cpu *cpu;
@@ -2147,7 +2200,7 @@ PROGRAM(attach_sys_exit)
 		} else if (task->policy == SCHED_DEADLINE && call->number == sched_yield) {
 			period_passed(t, task, now);
 		}
-		if ((t->woken || t->passed) && ends_cycle(tid, call)) {
+		if ((t->woken || t->passed) && ends_cycle(t, call)) {
 			/* What it waited for came before it slept. */
 			within = part_of_sleep(call, true, TASK_INTERRUPTIBLE);
 			set_apart(t);
@@ -2213,7 +2266,7 @@ PROGRAM(attach_moved)
 /* What a thread does changes. */
 INLINE struct attached *changes(void)
 {
-	struct attached *t = attached_here(own_id());
+	struct attached *t = attached_of(own_id());
 	struct cpu *cpu = t ? cpu_here() : 0;
 
 	if (likely(!cpu))
@@ -2244,7 +2297,7 @@ PROGRAM(attach_reclaim_ends)
 
 INLINE struct attached *faults(void)
 {
-	struct attached *t = attached_here(own_id());
+	struct attached *t = attached_of(own_id());
 
 	if (likely(!t) || !is_fault_of_task())
 		return 0;
@@ -2274,7 +2327,7 @@ PROGRAM(attach_fault_begins)
  * end. */
 PROGRAM(attach_fault_ends)
 {
-	struct attached *t = attached_here(own_id());
+	struct attached *t = attached_of(own_id());
 
 	if (likely(!t) || !t->faulting)
 		return 0;
@@ -2366,13 +2419,94 @@ PROGRAM(attach_signal)
 
 /* --- Which threads --- */
 
-INLINE void begin_watching(u32 tid)
+/* Nothing of a number's last thread is left. */
+NOINLINE int clear_number(u32 number)
 {
 	u32 zero = 0;
 	struct attached *value = bpf_map_lookup_elem(&blank, &zero);
+	struct wire_selection none = {};
 
+	bpf_map_update_elem(&selections, &number, &none, 0);
 	if (value)
-		bpf_map_update_elem(&threads, &tid, value, BPF_NOEXIST);
+		bpf_map_update_elem(&values, &number, value, 0);
+	value = bpf_map_lookup_elem(&values, &number);
+	if (value)
+		value->number = number;
+	return 0;
+}
+
+NOINLINE u32 take_number(void)
+{
+	u32 zero = 0;
+	struct numbers *all = bpf_map_lookup_elem(&numbers, &zero);
+
+	for (u32 i = 0; all && i < WIRE_PROBES; i++) {
+		u64 taken = *(volatile u64 *)&all->taken;
+
+		if (taken >= *(volatile u64 *)&all->given)
+			return 0;
+		if (__sync_val_compare_and_swap(&all->taken, taken, taken + 1) == taken)
+			return __sync_lock_test_and_set(&all->free[taken & (WIRE_WATCHED - 1)], 0);
+	}
+	return 0;
+}
+
+NOINLINE int give_number(u32 number)
+{
+	u32 zero = 0;
+	struct numbers *all = bpf_map_lookup_elem(&numbers, &zero);
+
+	if (all && number)
+		*(volatile u64 *)&all->free[fetch_add(&all->given, 1) & (WIRE_WATCHED - 1)] = number;
+	return 0;
+}
+
+/* False where it has one already, or there is none. */
+NOINLINE u32 take_thread_place(u32 tid, u32 number)
+{
+	u32 zero = 0, at = first_place(tid);
+	struct places *all = bpf_map_lookup_elem(&places, &zero);
+	u64 own = tid | (u64)number << 32;
+
+	for (u32 i = 0; all && i < WIRE_PROBES; i++) {
+		u64 *place = &all->of[(at + i) & (WIRE_PLACES - 1)], there = *(volatile u64 *)place;
+
+		if (!(u32)there)
+			there = __sync_val_compare_and_swap(place, there, own);
+		if (!(u32)there)
+			return true;
+		if ((u32)there == tid)
+			return false;
+	}
+	return false;
+}
+
+/* The number that it had. Its place is not empty from now on, which would end the search for others
+ * behind it. */
+NOINLINE u32 leave_thread_place(u32 tid)
+{
+	u32 zero = 0, at = first_place(tid);
+	struct places *all = bpf_map_lookup_elem(&places, &zero);
+
+	for (u32 i = 0; all && i < WIRE_PROBES; i++) {
+		u64 *place = &all->of[(at + i) & (WIRE_PLACES - 1)], there = *(volatile u64 *)place;
+
+		if ((u32)there == tid &&
+		    __sync_val_compare_and_swap(place, there, WIRE_PLACE_LEFT) == there)
+			return there >> 32;
+	}
+	return 0;
+}
+
+INLINE void begin_watching(u32 tid)
+{
+	u32 number = number_of(tid) ? 0 : take_number();
+
+	if (!number)
+		return;
+	clear_number(number);
+	if (!take_thread_place(tid, number))
+		give_number(number);
 }
 
 PROGRAM(attach_fork)
@@ -2398,10 +2532,13 @@ NOINLINE int runs_another(struct attached *t, u32 tid)
 	u32 cpu = bpf_get_smp_processor_id();
 	struct buffer *buffer = buffer_here(cpu);
 	struct wire_moment m = { .kind = WIRE_MOMENT_EXEC, .stack = -1 };
+	struct wire_selection none = {};
+	u32 number;
 
-	bpf_map_delete_elem(&selections, &tid);
 	if (!t || !buffer)
 		return 0;
+	number = t->number;
+	bpf_map_update_elem(&selections, &number, &none, 0);
 	work_out(t, tid);
 	t->phase = NO_CYCLE;
 	m.begin = bpf_ktime_get_ns();
@@ -2451,8 +2588,7 @@ PROGRAM(attach_exit)
 	if (likely(!t))
 		return 0;
 	ends(task, t, tid);
-	bpf_map_delete_elem(&threads, &tid);
-	bpf_map_delete_elem(&selections, &tid);
+	give_number(leave_thread_place(tid));
 	return 0;
 }
 

@@ -475,7 +475,7 @@ struct wire_cycle {
 	u64 run[24]; /* from there to `again` */
 };
 
-/* Where the cycle that a thread is in stands in its value in the map `threads`, for user space: the
+/* Where the cycle that a thread is in stands in its value in the map `values`, for user space: the
  * offsets of members of struct attached, and values of some. */
 #define WIRE_ATTACHED_STATE 568
 #define WIRE_ATTACHED_PHASE 572
@@ -486,6 +486,7 @@ struct wire_cycle {
 #define WIRE_ATTACHED_CYCLE 832
 #define WIRE_ATTACHED_ENTERED 1664
 #define WIRE_ATTACHED_ASKED 1760
+#define WIRE_ATTACHED_NUMBER 2412
 #define WIRE_PHASE_OPEN 1
 #define WIRE_PHASE_WAITING 2
 #define WIRE_PHASE_WOKEN 3
@@ -542,8 +543,19 @@ struct wire_selection {
 	u64 argument;
 	u32 call; /* WIRE_MAX_SYSCALLS: none is */
 	u16 operation;
-	u16 by_argument; /* its first argument too */
+	u16 how; /* 0: no call is selected; WIRE_SELECTED… */
 };
+#define WIRE_SELECTED 1
+#define WIRE_SELECTED_ARGUMENT 2 /* its first argument too */
+
+/* Threads that `attach` watches at once, and the table of their numbers: an id begins at
+ * id * WIRE_PLACE_FACTOR >> WIRE_PLACE_SHIFT, of 32 bits. */
+#define WIRE_WATCHED 2048
+#define WIRE_PLACES 16384
+#define WIRE_PLACE_FACTOR 2654435769
+#define WIRE_PLACE_SHIFT 18
+#define WIRE_PLACE_LEFT 0xffffffff00000000
+#define WIRE_PROBES 8
 
 /* One interrupt that somebody waits for; never in a recording. Instants are of CLOCK_MONOTONIC;
  * 0: none. */

@@ -15,6 +15,7 @@
 mod compat;
 mod cost;
 mod open;
+mod places;
 mod record;
 mod stacks;
 mod steal;
@@ -30,6 +31,7 @@ use crate::start_error::StartError;
 use crate::translate::NR_FUTEX;
 use crate::wire::layout::{self as wire, Selection, Times};
 use aya_obj::btf::Btf;
+use places::Places;
 use punctual_core::cycle::{
     CallClass, Cycle, FILE_CALLS, Gap, MARKED, Moment, OpenCycle, POLLS, ThreadTimes,
     WAITING_CALLS, WaitingCall, WokenBy,
@@ -38,14 +40,14 @@ use punctual_core::{CpuSet, Finding, Severity};
 use punctual_sys::clock;
 use record::Moments;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/attach.bpf.o.z"));
 const BACKEND: &str = "BPF (BTF tracepoints)";
 /// Of each CPU: some 10,000 cycles.
 const BUFFER: usize = 4 << 20;
 /// Threads that are looked at at once: the kernel keeps a table of so many in one piece.
-pub const THREADS: u32 = 2048;
+pub const THREADS: u32 = wire::WATCHED as u32;
 
 /// What runs when the period of a SCHED_DEADLINE thread begins, and when timerfds, POSIX timers and
 /// interval timers expire.
@@ -104,7 +106,7 @@ pub struct Attacher {
     cpus: CpuSet,
     scratch: Vec<u8>,
     moments: Moments,
-    watchings: AtomicU64,
+    places: Places,
     /// The thread of this process that measured the cost; 0: none.
     own: AtomicU32,
     /// What is not told apart here, and why.
@@ -148,15 +150,11 @@ impl Attacher {
         let mut object = Object::open(OBJECT, &borrowed(&constants))?;
         object.shape("buffers", shape.value_size(), count);
         object.entries("cpus", count);
-        object.entries("threads", THREADS);
-        if is_preempt_rt() {
-            object.allocate_ahead("threads");
-        }
-        object.entries("selections", THREADS);
         object.prepare(Some(&kernel))?;
         let bytes = u64::from(shape.value_size()) * u64::from(count);
         let buffers = Buffers::map(object.map("buffers")?, shape, count)
             .map_err(|why| LoadError::Map { bytes, why })?;
+        let places = Places::of(&object)?;
         let (attached, scratch, moments) = (Vec::new(), Vec::new(), Moments::default());
         let timers = expiries.contains(&0).then(timers_not_known);
         let findings = timers.into_iter().chain(steal::not_divided()).collect();
@@ -170,7 +168,7 @@ impl Attacher {
             cpus: cpus.clone(),
             scratch,
             moments,
-            watchings: AtomicU64::new(0),
+            places,
             own: AtomicU32::new(0),
             findings,
         };
@@ -272,11 +270,20 @@ impl Attacher {
     }
 
     pub fn watch_thread(&self, tid: u32) -> Result<(), StartError> {
-        let size = self.object.value_size("threads");
-        self.set("threads", tid, &vec![0; size])?;
-        // It may run already: each CPU looks once more.
-        let number = self.watchings.fetch_add(1, Ordering::Relaxed) + 1;
-        self.set("watchings", 0, &number.to_ne_bytes())
+        let clear = |number: u32| {
+            let mut value = vec![0; self.object.value_size("values")];
+            value[wire::ATTACHED_NUMBER as usize..][..4].copy_from_slice(&number.to_ne_bytes());
+            self.set("selections", number, &[0; Selection::SIZE])?;
+            self.set("values", number, &value)
+        };
+        match self.places.watch(tid, clear)? {
+            true => Ok(()),
+            false => Err(StartError::Backend {
+                backend: BACKEND,
+                why: format!("{THREADS} threads are watched already"),
+                remedy: None,
+            }),
+        }
     }
 
     /// From now on a cycle of this thread ends where it waits in this call; `by_argument`: in this
@@ -287,26 +294,19 @@ impl Attacher {
                 argument: call.argument,
                 call: call.number,
                 operation: call.operation,
-                by_argument: u16::from(by_argument),
+                how: if by_argument { wire::SELECTED_ARGUMENT } else { wire::SELECTED } as u16,
             },
             None => Selection {
                 argument: 0,
                 call: wire::MAX_SYSCALLS as u32,
                 operation: 0,
-                by_argument: 0,
+                how: wire::SELECTED as u16,
             },
         };
         let mut bytes = [0; Selection::SIZE];
         selection.write(&mut bytes);
-        self.set("selections", tid, &bytes)
-    }
-
-    /// The id of a thread that has ended is nobody's: what was selected for it is no longer.
-    pub fn forget(&self, tid: u32) {
-        if let Ok(map) = self.object.map("selections") {
-            // It is usually gone with the thread.
-            let _ = sys::delete(map, &tid.to_ne_bytes());
-        }
+        // Of a thread that has ended nothing is left to select for.
+        self.places.number(tid).map_or(Ok(()), |number| self.set("selections", number, &bytes))
     }
 
     fn set(&self, map: &str, key: u32, value: &[u8]) -> Result<(), StartError> {
@@ -334,10 +334,11 @@ impl Attacher {
     /// The wait of a thread, or the cycle after it, now: the kernel makes no record of a cycle
     /// before its end. `None` where that is not known, or changes at this instant.
     pub fn open(&self, tid: u32) -> Option<OpenCycle> {
-        let map = self.object.map("threads").ok()?;
-        let mut value = vec![0; self.object.value_size("threads")];
+        let map = self.object.map("values").ok()?;
+        let mut value = vec![0; self.object.value_size("values")];
         let mut look = || {
-            sys::look_up(map, &tid.to_ne_bytes(), &mut value).ok()?;
+            let number = self.places.number(tid)?;
+            sys::look_up(map, &number.to_ne_bytes(), &mut value).ok()?;
             open::decode(&value, clock::monotonic())
         };
         // The programs may write it meanwhile.
@@ -373,21 +374,15 @@ impl Attacher {
         let own = self.own.load(Ordering::Relaxed);
         let mut all = std::mem::take(&mut self.moments.times);
         all.retain(|(tid, _)| *tid != own);
-        let Ok(map) = self.object.map("threads").map_err(drop) else { return all };
-        let (size, now) = (self.object.value_size("threads"), clock::monotonic().ns());
-        let (mut key, mut next) = (None::<[u8; 4]>, [0; 4]);
-        let mut left = if living { THREADS } else { 0 };
-        while left > 0 && sys::next_key(map, key.as_ref().map(|key| &key[..]), &mut next).is_ok() {
-            (key, left) = (Some(next), left - 1);
-            let mut value = vec![0; size];
-            let read = sys::look_up(map, &next, &mut value);
+        let Ok(map) = self.object.map("values").map_err(drop) else { return all };
+        let now = u64::try_from(clock::monotonic().ns()).unwrap_or_default();
+        let mut value = vec![0; self.object.value_size("values")];
+        let living = if living { self.places.all() } else { Vec::new() };
+        for (tid, number) in living {
+            let read = sys::look_up(map, &number.to_ne_bytes(), &mut value);
             // The last of the value.
             if let (Ok(()), Some(times)) = (read, value.last_chunk::<{ Times::SIZE }>()) {
-                let now = u64::try_from(now).unwrap_or_default();
-                all.push((
-                    u32::from_ne_bytes(next),
-                    record::thread_times(&Times::read(times), now),
-                ));
+                all.push((tid, record::thread_times(&Times::read(times), now)));
             }
         }
         all
@@ -432,13 +427,6 @@ impl Attacher {
     pub fn unseen(&self) -> u64 {
         self.attached.iter().filter_map(Attach::misses).sum()
     }
-}
-
-/// There the kernel makes room for further threads of a program in a thread of its own, of a lower
-/// priority than the program may have that starts them one after the other.
-fn is_preempt_rt() -> bool {
-    let version = std::fs::read_to_string("/proc/sys/kernel/version").unwrap_or_default();
-    version.contains("PREEMPT_RT") || version.contains("PREEMPT RT")
 }
 
 /// Of Hyper-V, without a tracepoint (arch/x86/kernel/irq.c).

@@ -293,7 +293,6 @@ impl Cycles {
         if let MomentKind::Exit { name, status: of_exit } = what {
             thread.ended_as(name);
             begun |= self.decide(tid, true, place);
-            self.attacher.forget(tid);
             status = of_exit;
         }
         let lost = self.lost();

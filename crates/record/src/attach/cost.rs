@@ -44,7 +44,9 @@ impl Attacher {
                 (0..CALLS).for_each(|_| _ = attributes::tid());
                 let second = this.run_time()?;
                 (0..CYCLES).for_each(|_| std::thread::sleep(SLEEP));
-                Some([first, second, this.run_time()?])
+                // Reading the counts takes system calls, which are in each difference once.
+                let third = this.run_time()?;
+                Some([first, second, third, this.run_time()?])
             });
             let tid = tid.recv().ok()?;
             self.own.store(tid, Ordering::Relaxed);
@@ -54,11 +56,21 @@ impl Attacher {
         });
         self.drain(&mut |_| ());
         match counted {
-            Some([first, second, third]) => Fact::Known(AttachCost {
-                per_cycle: Nanos(((third.0 - second.0) / CYCLES) as i64),
-                runs_per_cycle: (third.1 - second.1) / CYCLES,
-                per_call: Nanos(((second.0 - first.0) / CALLS) as i64),
-            }),
+            Some([first, second, third, fourth]) => {
+                let of = |a: (u64, u64), b: (u64, u64)| (b.0 - a.0, b.1 - a.1);
+                let reading = of(third, fourth);
+                let without = |a, b, times| {
+                    let (ns, runs) = of(a, b);
+                    (ns.saturating_sub(reading.0) / times, runs.saturating_sub(reading.1) / times)
+                };
+                let (calls, cycles) =
+                    (without(first, second, CALLS), without(second, third, CYCLES));
+                Fact::Known(AttachCost {
+                    per_cycle: Nanos(cycles.0 as i64),
+                    runs_per_cycle: cycles.1,
+                    per_call: Nanos(calls.0 as i64),
+                })
+            }
             None => Fact::Unavailable(
                 "the kernel does not count the run time of BPF programs".to_owned(),
             ),

@@ -59,7 +59,6 @@ fn last_line(log: &str) -> String {
 pub(crate) struct Object {
     object: aya_obj::Object,
     maps: BTreeMap<String, OwnedFd>,
-    allocated_ahead: HashSet<String>,
     /// Programs that are loaded and not attached yet, each with its tracepoint.
     loaded_ahead: Mutex<Vec<((String, String), OwnedFd)>>,
 }
@@ -163,8 +162,7 @@ impl Object {
         let constants: HashMap<&str, (&[u8], bool)> =
             constants.iter().map(|(name, value)| (*name, (*value, true))).collect();
         object.patch_map_data(constants).map_err(|why| unfit(&why))?;
-        let (maps, allocated_ahead) = (BTreeMap::new(), HashSet::new());
-        Ok(Object { object, maps, allocated_ahead, loaded_ahead: Mutex::default() })
+        Ok(Object { object, maps: BTreeMap::new(), loaded_ahead: Mutex::default() })
     }
 
     /// Gives a map another shape than the source does: bytes of a value, and entries.
@@ -180,11 +178,6 @@ impl Object {
         if let Some(map) = self.object.maps.get_mut(map) {
             map.set_max_entries(entries);
         }
-    }
-
-    /// All values of a map are allocated when it is made (not BPF_F_NO_PREALLOC).
-    pub(crate) fn allocate_ahead(&mut self, map: &str) {
-        self.allocated_ahead.insert(map.to_owned());
     }
 
     /// Bytes of a map's values.
@@ -215,12 +208,7 @@ impl Object {
         let unfit = |why: &dyn std::fmt::Display| LoadError::Unfit(why.to_string());
         for (name, map) in &self.object.maps {
             if !self.maps.contains_key(name) {
-                let without = match self.allocated_ahead.contains(name) {
-                    true => aya_obj::generated::BPF_F_NO_PREALLOC,
-                    false => 0,
-                };
-                let flags = map.map_flags() & !without;
-                self.maps.insert(name.clone(), create(name, map, flags)?);
+                self.maps.insert(name.clone(), create(name, map)?);
             }
         }
         let text: HashSet<usize> =
@@ -475,13 +463,13 @@ fn word(instruction: &bpf_insn) -> u64 {
         | u64::from(instruction.imm as u32) << 32
 }
 
-fn create(name: &str, map: &aya_obj::Map, flags: u32) -> Result<OwnedFd, LoadError> {
+fn create(name: &str, map: &aya_obj::Map) -> Result<OwnedFd, LoadError> {
     let shape = MapShape {
         kind: map.map_type(),
         key: map.key_size(),
         value: map.value_size(),
         entries: map.max_entries(),
-        flags,
+        flags: map.map_flags(),
     };
     let refused =
         |why| LoadError::Map { bytes: u64::from(shape.value) * u64::from(shape.entries), why };

@@ -8,7 +8,7 @@
 
 static struct task *idle, *thread, *other;
 
-static struct attached *value(u32 tid) { return find(&threads, &tid); }
+static struct attached *value(u32 tid) { return attached_of(tid); }
 static struct cpu *of_cpu(u32 cpu) { return find(&cpus, &cpu); }
 
 static void switch_to(struct task *next, u64 state)
@@ -55,22 +55,30 @@ static u64 sum(u64 *parts)
 
 static void watch(struct task *task)
 {
-	u32 tid = task->task.pid, zero = 0;
-	u64 one = 1;
+	begin_watching(task->task.pid);
+}
 
-	begin_watching(tid);
-	put(&watchings, &zero, &one, 0);
+static void unwatch(struct task *task)
+{
+	give_number(leave_thread_place(task->task.pid));
 }
 
 static void begin_attached(void)
 {
+	u32 zero = 0;
+	struct numbers *free;
+
 	begin_world();
 	add_map(&cpus, 4, sizeof(struct cpu), CPUS);
-	add_map(&threads, 4, sizeof(struct attached), 0);
+	add_map(&values, 4, sizeof(struct attached), 4);
+	add_map(&numbers, 4, sizeof(struct numbers), 1);
+	add_map(&places, 4, sizeof(struct places), 1);
+	free = find(&numbers, &zero);
+	for (free->given = 0; free->given < 3; free->given++)
+		free->free[free->given] = free->given + 1;
 	add_map(&blank, 4, sizeof(struct attached), 1);
-	add_map(&watchings, 4, 8, 1);
 	add_map(&processes, 4, 4, 0);
-	add_map(&selections, 4, sizeof(struct wire_selection), 0);
+	add_map(&selections, 4, sizeof(struct wire_selection), 4);
 	add_map(&timers, 8, 4, 0);
 	waits[NANOSLEEP / 64] |= 1ull << NANOSLEEP % 64;
 	clock_nanosleep = NANOSLEEP;

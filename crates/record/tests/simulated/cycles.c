@@ -113,7 +113,7 @@ static void marked_calls_are_those_of_the_cycle(void)
 		CHECK(c.longest == (first ? MMAP : WRITE) && c.longest_ns == 1000);
 	}
 	CHECK(!first);
-	drop(&threads, &thread->task.pid);
+	unwatch(thread);
 }
 
 static void fault(void) { attach_fault_begins(0); }
@@ -151,7 +151,7 @@ static void a_fault_of_our_own_program_is_none_of_the_cycle(void)
 	CHECK(next_record(0, &m, sizeof(m)) == WIRE_MOMENT && m.kind == WIRE_MOMENT_PREEMPTED);
 	CHECK(next_record(0, &c, sizeof(c)) == WIRE_CYCLE);
 	CHECK(c.faults == 1 && c.run[WIRE_PART_FAULT_RAN] == 700);
-	drop(&threads, &thread->task.pid);
+	unwatch(thread);
 	while (next_record(0, &c, sizeof(c)))
 		;
 }
@@ -179,24 +179,35 @@ static void the_culprit_has_its_own_name(void)
 /* Its id is another thread's from then on. */
 static void of_a_thread_that_ends_nothing_is_left(void)
 {
-	u32 tid = thread->task.pid;
-	struct wire_selection selection = { .call = NANOSLEEP };
+	u32 tid = thread->task.pid, number;
+	struct wire_selection selection = { .call = NANOSLEEP, .how = WIRE_SELECTED }, *of;
 	struct wire_moment m;
 	u64 ctx[] = { (u64)&thread->task };
 
 	watch(thread);
-	put(&selections, &tid, &selection, 0);
+	number = value(tid)->number;
+	of = find(&selections, &number);
+	put(&selections, &number, &selection, 0);
 	on[0] = thread;
 	attach_exec(ctx);
-	CHECK(value(tid) && !find(&selections, &tid));
-	put(&selections, &tid, &selection, 0);
+	CHECK(value(tid) && !of->how);
+	put(&selections, &number, &selection, 0);
 	thread->task.exit_code = 139;
 	attach_exit(ctx);
-	CHECK(!value(tid) && !find(&selections, &tid));
+	CHECK(!value(tid));
 	CHECK(next_record(0, &m, sizeof(m)) == WIRE_MOMENT && m.kind == WIRE_MOMENT_EXEC);
 	CHECK(next_record(0, &m, sizeof(m)) == WIRE_TIMES);
 	CHECK(next_record(0, &m, sizeof(m)) == WIRE_MOMENT && m.kind == WIRE_MOMENT_EXIT);
 	CHECK(m.next == 139);
+	/* Whoever has its number next begins with nothing. */
+	for (u32 i = 1; i <= 3; i++)
+		watch(make_task(tid + i, "next", 120));
+	CHECK(value(tid + 1) && value(tid + 2) && value(tid + 3)->number == number && !of->how);
+	CHECK(!value(tid + 4));
+	watch(make_task(tid + 4, "none", 120));
+	CHECK(!value(tid + 4));
+	for (u32 i = 1; i <= 3; i++)
+		unwatch(make_task(tid + i, "next", 120));
 	on[0] = idle;
 }
 
@@ -315,7 +326,7 @@ static void the_switch_ends_where_the_call_returns(void)
 	CHECK(!c.run[WIRE_PART_SWITCH] && sum(c.wake) == c.returned - c.release);
 	while (next_record(0, &c, sizeof(c)))
 		;
-	drop(&threads, &thread->task.pid);
+	unwatch(thread);
 }
 
 #define ERESTARTNOHAND_RESULT (-514)
@@ -385,7 +396,7 @@ static void who_is_stopped_from_outside_does_not_run(const struct hold *hold, bo
 	CHECK(sum(c.wake) == c.returned - c.release && sum(c.run) == c.again - c.returned);
 	while (next_record(0, &c, sizeof(c)))
 		;
-	drop(&threads, &thread->task.pid);
+	unwatch(thread);
 }
 
 /* It was woken for a busy CPU, and pulled to one that had become idle meanwhile. */
@@ -416,14 +427,14 @@ static void a_cpu_that_idled_before_throttles_nobody(void)
 	other->task.prio = 120;
 	this_cpu = 0;
 	on[0] = idle;
-	drop(&threads, &thread->task.pid);
+	unwatch(thread);
 }
 
 int main(void)
 {
 	begin_attached();
 	cycles_add_up();
-	drop(&threads, &thread->task.pid);
+	unwatch(thread);
 	marked_calls_are_those_of_the_cycle();
 	a_fault_of_our_own_program_is_none_of_the_cycle();
 	the_culprit_has_its_own_name();

@@ -128,13 +128,6 @@ impl CycleRecorder {
         Ok(())
     }
 
-    /// The id of a thread that has ended is nobody's.
-    pub fn forget(&self, tid: u32) {
-        if let Source::Bpf(bpf) = &self.source {
-            bpf.forget(tid);
-        }
-    }
-
     /// Whether the threads are those of this machine, now.
     pub fn is_live(&self) -> bool {
         !matches!(self.source, Source::Recording(_))
