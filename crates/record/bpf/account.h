@@ -45,9 +45,10 @@ struct cpu {
 	u32 running;
 	i32 prio;
 	u32 watched; /* the running task, if it is watched */
-	u32 woken; /* whose wake-up was seen here last, where the including file keeps it */
+	u32 spare;
 
-	u32 waiting[WIRE_ACCOUNT_WAITING]; /* watched threads that shall run here */
+	/* Watched threads that shall run here; read in pairs. */
+	u32 waiting[WIRE_ACCOUNT_WAITING] __attribute__((aligned(8)));
 	u64 soft_now;
 	struct soft soft[2];
 	struct change changes[WIRE_ACCOUNT_CHANGES];
@@ -120,9 +121,13 @@ INLINE bool is_postponed(struct wire_account_thread *thread);
 /* An interrupt or a softirq has ended: `hard` is that of the interrupts in it. */
 INLINE void served(struct cpu *cpu, u64 begin, u64 now, u64 hard);
 
+/* Without a jump: the verifier would follow both ways of each through all that comes after. */
 INLINE u64 later(u64 a, u64 b)
 {
-	return a > b ? a - b : 0;
+	i64 more = a - b, below = more >> 63;
+
+	asm volatile("" : "+r"(below));
+	return more & ~below;
 }
 
 /* --- What the CPU does --- */
@@ -485,9 +490,35 @@ INLINE void publish(struct wire_account_thread *thread, u32 tid)
 	thread->active = 0;
 }
 
-/* Several CPUs may do this at once. `false` where there is no room. */
-INLINE bool takes_place(struct cpu *cpu, u32 tid)
+/* A loop over those that wait stands in no program's common case. */
+INLINE u64 pairs_wait(struct cpu *cpu, u32 from)
 {
+	const u64 *pairs = (const u64 *)cpu->waiting;
+	u64 any = 0;
+
+#pragma unroll
+	for (u32 i = from; i < WIRE_ACCOUNT_WAITING / 2; i++)
+		any |= pairs[i];
+	return any;
+}
+
+INLINE bool anybody_waits(struct cpu *cpu)
+{
+	return pairs_wait(cpu, 0);
+}
+
+/* Another thread than this one. */
+INLINE bool others_wait(struct cpu *cpu, u32 tid)
+{
+	u64 first = *(const u64 *)cpu->waiting;
+
+	return (first && first != tid) || pairs_wait(cpu, 1);
+}
+
+NOINLINE u32 finds_place(struct cpu *cpu, u32 tid)
+{
+	if (!cpu)
+		return false;
 #pragma unroll
 	for (u32 i = 0; i < WIRE_ACCOUNT_WAITING; i++)
 		if (cpu->waiting[i] == tid)
@@ -499,27 +530,36 @@ INLINE bool takes_place(struct cpu *cpu, u32 tid)
 	return false;
 }
 
+/* Several CPUs may do this at once. `false` where there is no room. */
+INLINE bool takes_place(struct cpu *cpu, u32 tid)
+{
+	if (likely(!anybody_waits(cpu)) && !__sync_val_compare_and_swap(&cpu->waiting[0], 0, tid))
+		return true;
+	return finds_place(cpu, tid);
+}
+
 INLINE void join(struct cpu *cpu, struct wire_account_thread *thread, u32 tid)
 {
 	thread->unseen = !takes_place(cpu, tid);
 }
 
-INLINE bool anybody_waits(struct cpu *cpu)
+NOINLINE int leaves_place(struct cpu *cpu, u32 tid)
 {
-	u32 any = 0;
-
+	if (!cpu)
+		return 0;
 #pragma unroll
-	for (u32 i = 0; i < WIRE_ACCOUNT_WAITING; i++)
-		any |= cpu->waiting[i];
-	return any;
+	for (u32 i = 1; i < WIRE_ACCOUNT_WAITING; i++)
+		if (cpu->waiting[i] == tid)
+			cpu->waiting[i] = 0;
+	return 0;
 }
 
 INLINE void leave(struct cpu *cpu, u32 tid)
 {
-#pragma unroll
-	for (u32 i = 0; i < WIRE_ACCOUNT_WAITING; i++)
-		if (cpu->waiting[i] == tid)
-			cpu->waiting[i] = 0;
+	if (likely(cpu->waiting[0] == tid))
+		cpu->waiting[0] = 0;
+	else
+		leaves_place(cpu, tid);
 }
 
 INLINE void look(struct wire_account_thread *thread, struct cpu *cpu, u64 now)

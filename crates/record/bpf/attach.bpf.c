@@ -61,43 +61,14 @@ struct call {
 };
 
 /* What a thread was last seen to do of which the sums know nothing yet. */
-enum { NOTHING_POSTPONED, WAKE_UP_POSTPONED, ARRIVAL_POSTPONED, RETURN_POSTPONED };
+enum { NOTHING_POSTPONED, WAKE_UP_POSTPONED, ARRIVAL_POSTPONED, RETURN_POSTPONED, ENTRY_POSTPONED };
 
 /* Each instruction and each line of memory between the wake-up of a thread and the return of its
  * waiting call delays it, and after a sleep few of them are in a cache. There the programs only
- * keep, in lines that follow one another, what cannot be found out later, and the thread's next
- * event works out the rest: that is the entry of its next call or its next switch. */
-struct postponed {
-	u64 at; /* the wake-up */
-	u64 expires;
-	u64 timer;
-	u64 hard; /* the totals of the CPU that it shall run on */
-	u64 soft;
-	/* The second line: */
-	u64 hard_expires; /* the end of the slack */
-	u64 changes[4]; /* two of struct change, where the timer expired; the oldest first */
-	u64 task;
-	i32 prio;
-	u32 cpu; /* where it shall run */
-	u32 timer_cpu;
-	u32 waker;
-	u32 by;
-	u32 before; /* the task that ran there before it */
-	/* The arrival: */
-	u64 arrived;
-	u64 arrived_hard;
-	u64 arrived_soft;
-	u32 ran;
-	i32 ran_prio;
-	u64 returned;
-	u64 returned_hard;
-	u64 returned_soft;
-	u64 stolen; /* the steal clock at the wake-up, and at the arrival */
-	u64 arrived_stolen;
-	u64 unsure; /* as below */
-	u8 waker_comm[16];
-	u8 before_comm[16];
-};
+ * keep, in lines that follow one another, what cannot be found out later (struct wire_ordinary).
+ * Where the thread then enters its next wait and sleeps there, as most do, this is the record of the
+ * cycle, which user space divides. Any other event of the thread divides what is known by then here,
+ * and the cycle goes on as a whole one. */
 
 struct attached {
 	struct wire_account_thread account; /* `wait` holds the sums of the cycle */
@@ -111,7 +82,7 @@ struct attached {
 	u32 faulting; /* it is in a page fault, the end of which will be seen */
 	u32 next_timer; /* the place in `timers` that is overwritten next */
 	u32 stage; /* …_POSTPONED */
-	struct postponed postponed;
+	struct wire_ordinary postponed;
 	struct wire_cycle cycle; /* the one that goes on */
 	u64 before[WIRE_CYCLE_PARTS]; /* the sums when the call was entered, if `apart` */
 	u64 entered; /* the call under way */
@@ -176,12 +147,14 @@ STANDS(call, WIRE_ATTACHED_CALL);
 STANDS(stage, WIRE_ATTACHED_STAGE);
 STANDS(postponed, WIRE_ATTACHED_POSTPONED);
 STANDS(postponed.returned, WIRE_ATTACHED_RETURNED);
+STANDS(postponed.again, WIRE_ATTACHED_AGAIN);
 STANDS(cycle, WIRE_ATTACHED_CYCLE);
 STANDS(entered, WIRE_ATTACHED_ENTERED);
 STANDS(asked, WIRE_ATTACHED_ASKED);
 STANDS(number, WIRE_ATTACHED_NUMBER);
 _Static_assert(OPEN == WIRE_PHASE_OPEN && WAITING == WIRE_PHASE_WAITING &&
 	       WOKEN == WIRE_PHASE_WOKEN && RETURN_POSTPONED == WIRE_RETURN_POSTPONED &&
+	       ENTRY_POSTPONED == WIRE_ENTRY_POSTPONED &&
 	       ASLEEP == WIRE_STATE_ASLEEP, "wire.h");
 
 #include "typed.h"
@@ -1162,7 +1135,7 @@ NOINLINE int ran_here(void *ctx, u32 tid, u64 since)
 	struct wire_moment m = { .kind = WIRE_MOMENT_RAN };
 
 	if (!t || !buffer || t->state != RUNNING ||
-	    (t->phase != OPEN && t->stage != RETURN_POSTPONED) ||
+	    (t->phase != OPEN && t->stage < RETURN_POSTPONED) ||
 	    t->moments >= WIRE_CYCLE_MOMENTS || (since && t->shown == since))
 		return 0;
 	t->shown = since;
@@ -1244,17 +1217,23 @@ INLINE void set_waker(struct attached *t, struct cpu *here, struct task_struct *
 }
 
 /* The timer that ended the wait may expire when nobody waits for it. */
+NOINLINE int keep_release_timer(struct attached *t, u32 tid, u64 address, struct call *call)
+{
+	struct hrtimer *timer = (void *)address;
+	void *function = 0;
+
+	bpf_probe_read_kernel(&function, sizeof(function), &timer->function);
+	if (is_release_timer(function))
+		keep_timer(t, tid, address, call);
+	return 0;
+}
+
 INLINE void keep_waker(struct attached *t, u32 tid, struct waker *waker)
 {
 	struct call call = { t->cycle.argument, t->cycle.call, t->cycle.operation, 0, 0 };
-	struct hrtimer *timer = (void *)waker->timer;
-	void *function = 0;
 
-	if (waker->by != WIRE_CYCLE_BY_TIMER)
-		return;
-	bpf_probe_read_kernel(&function, sizeof(function), &timer->function);
-	if (is_release_timer(function))
-		keep_timer(t, tid, waker->timer, &call);
+	if (waker->by == WIRE_CYCLE_BY_TIMER)
+		keep_release_timer(t, tid, waker->timer, &call);
 }
 
 /* The release came before the call that waits for it, which returns at once. What
@@ -1636,7 +1615,7 @@ INLINE void blame(struct attached *t, u64 before, u64 betters, u32 tid, const vo
 INLINE bool postpone_wake_up(struct attached *t, struct cpu *here, struct task_struct *task,
 			     u64 now)
 {
-	struct postponed *p = &t->postponed;
+	struct wire_ordinary *p = &t->postponed;
 	u64 place = here->head;
 	struct change *last = &here->changes[(place - 1) & (WIRE_ACCOUNT_CHANGES - 1)];
 	struct change *before = &here->changes[(place - 2) & (WIRE_ACCOUNT_CHANGES - 1)];
@@ -1646,9 +1625,9 @@ INLINE bool postpone_wake_up(struct attached *t, struct cpu *here, struct task_s
 	if (t->phase != WAITING || t->state != ASLEEP || t->reclaiming || t->faulting ||
 	    !here->expires || before->at > here->expires || place < 2 || !there)
 		return false;
-	if (task->prio < DEADLINE || (task->prio >= REAL_TIME && held_back(task)))
+	if (task->prio < DEADLINE || (task->prio >= REAL_TIME && is_throttled(task)))
 		return false;
-	p->at = now;
+	p->woken = now;
 	p->expires = here->expires;
 	p->timer = here->timer;
 	p->hard = hard_until(there, now);
@@ -1657,8 +1636,8 @@ INLINE bool postpone_wake_up(struct attached *t, struct cpu *here, struct task_s
 	p->changes[1] = before->doing;
 	p->changes[2] = last->at;
 	p->changes[3] = last->doing;
-	p->task = (u64)task;
-	p->hard_expires = here->slack_end;
+	t->account.task = (u64)task;
+	p->slack_end = here->slack_end;
 	p->prio = task->prio;
 	p->cpu = target;
 	p->timer_cpu = bpf_get_smp_processor_id();
@@ -1668,7 +1647,6 @@ INLINE bool postpone_wake_up(struct attached *t, struct cpu *here, struct task_s
 	p->waker = own_id();
 	if (p->waker)
 		bpf_get_current_comm(p->waker_comm, sizeof(p->waker_comm));
-	here->woken = tid;
 	t->stage = WAKE_UP_POSTPONED;
 	set_state(t, READY, now);
 	if (likely(takes_place(there, tid)))
@@ -1682,7 +1660,7 @@ INLINE bool postpone_wake_up(struct attached *t, struct cpu *here, struct task_s
 INLINE bool postpone_arrival(struct attached *t, struct cpu *cpu, u32 here,
 			     struct task_struct *prev, u64 now)
 {
-	struct postponed *p = &t->postponed;
+	struct wire_ordinary *p = &t->postponed;
 
 	if (t->stage != WAKE_UP_POSTPONED || p->cpu != here)
 		return false;
@@ -1701,7 +1679,7 @@ INLINE bool postpone_arrival(struct attached *t, struct cpu *cpu, u32 here,
 
 INLINE bool postpone_return(struct attached *t, struct cpu *cpu, u64 now)
 {
-	struct postponed *p = &t->postponed;
+	struct wire_ordinary *p = &t->postponed;
 
 	if (t->stage != ARRIVAL_POSTPONED || !t->call)
 		return false;
@@ -1712,6 +1690,20 @@ INLINE bool postpone_return(struct attached *t, struct cpu *cpu, u64 now)
 	return true;
 }
 
+/* The entry of the next call, which may be the wait that ends the cycle. */
+INLINE bool postpone_entry(struct attached *t, struct cpu *cpu, u64 now)
+{
+	struct wire_ordinary *p = &t->postponed;
+
+	if (t->stage != RETURN_POSTPONED || t->reclaiming || t->faulting)
+		return false;
+	p->again = now;
+	p->again_hard = hard_until(cpu, now);
+	p->again_soft = soft_until(cpu, now, p->again_hard);
+	t->stage = ENTRY_POSTPONED;
+	return true;
+}
+
 /* "swapper": nobody else ran. */
 #define IDLE_NAME 0x0072657070617773
 
@@ -1719,7 +1711,7 @@ NOINLINE int work_out_all(struct attached *t, u32 tid)
 {
 	struct wire_account_thread *a;
 	struct waker waker = {};
-	struct postponed *p;
+	struct wire_ordinary *p;
 	struct running on;
 	u64 before, betters;
 	u32 stage;
@@ -1737,17 +1729,16 @@ NOINLINE int work_out_all(struct attached *t, u32 tid)
 		__builtin_memcpy(waker.comm, p->waker_comm, sizeof(waker.comm));
 	else
 		*(u64 *)waker.comm = IDLE_NAME;
-	a->task = p->task;
 	a->prio = p->prio;
 	a->timer_cpu = p->timer_cpu;
 	a->held = 0;
 	a->unseen = 0;
-	become_ready(a, p->cpu, p->at);
-	t->slack_end = p->hard_expires;
-	begin_cycle(t, tid, &waker, p->at, p->expires);
-	if (a->begin < p->at)
-		overdue_by(a, (struct change *)p->changes, 2, 2, a->begin, p->at);
-	a->from = p->at;
+	become_ready(a, p->cpu, p->woken);
+	t->slack_end = p->slack_end;
+	begin_cycle(t, tid, &waker, p->woken, p->expires);
+	if (a->begin < p->woken)
+		overdue_by(a, (struct change *)p->changes, 2, 2, a->begin, p->woken);
+	a->from = p->woken;
 	a->hard = p->hard;
 	a->soft = p->soft;
 	t->stolen = p->stolen;
@@ -1769,6 +1760,11 @@ NOINLINE int work_out_all(struct attached *t, u32 tid)
 		return 0;
 	divide_by(a, p->returned, p->returned_hard, p->returned_soft, WIRE_PART_SWITCH);
 	returns(t, p->returned);
+	if (stage == RETURN_POSTPONED)
+		return 0;
+	divide_by(a, p->again, p->again_hard, p->again_soft, WIRE_PART_ITSELF);
+	t->cycle.syscalls = 1;
+	t->entered = p->again;
 	return 0;
 }
 
@@ -1778,8 +1774,11 @@ INLINE void work_out(struct attached *t, u32 tid)
 		work_out_all(t, tid);
 }
 
-INLINE int waking(struct task_struct *task, bool again)
+/* No program needs sched_wakeup: the kernel hides sched_waking only from who wakes while the same
+ * program runs, for a task that wakes itself, and then the return of the call shows the release. */
+PROGRAM(attach_waking)
 {
+	struct task_struct *task = (void *)ctx[0];
 	u32 tid = id_of(task);
 	struct attached *t = attached_of(tid);
 	struct cpu *here;
@@ -1788,7 +1787,7 @@ INLINE int waking(struct task_struct *task, bool again)
 	if (likely(!t))
 		return 0;
 	here = cpu_here();
-	if (!here || (t->state == READY && !t->early) || (again && t->state != ASLEEP))
+	if (!here || (t->state == READY && !t->early))
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (likely(postpone_wake_up(t, here, task, now)))
@@ -1805,27 +1804,6 @@ INLINE int waking(struct task_struct *task, bool again)
 		return 0;
 	}
 	return wake_up(t, here, tid, task_cpu(task), now, here->expires);
-}
-
-PROGRAM(attach_waking)
-{
-	return waking((void *)ctx[0], false);
-}
-
-/* Where sched_waking was not seen: see account.bpf.c. */
-PROGRAM(attach_wakeup)
-{
-	struct task_struct *task = (void *)ctx[0];
-	struct cpu *here = cpu_here();
-	u32 tid = id_of(task);
-
-	if (!here)
-		return 0;
-	if (likely(here->woken == tid)) {
-		here->woken = 0;
-		return 0;
-	}
-	return waking(task, true);
 }
 
 INLINE void waited_for(struct attached *t, struct cpu *cpu, struct task_struct *prev, u64 now)
@@ -1850,6 +1828,67 @@ NOINLINE int other_waits(u32 tid, struct cpu *cpu, struct task_struct *prev, u64
 	return 0;
 }
 
+/* The cycle was an ordinary one where nothing but its wake-up, its return and the entry of the wait
+ * was seen of it, in which it sleeps now: its record has the instants of these alone. */
+NOINLINE int leaves_ordinarily(struct attached *t, struct cpu *cpu, struct task_struct *task,
+			       u64 state, u64 now)
+{
+	struct wire_ordinary *p;
+	struct wire_cycle *c;
+	struct buffer *buffer;
+	struct call *call;
+	u32 within, here = bpf_get_smp_processor_id();
+
+	if (!t || !cpu || !task)
+		return 0;
+	p = &t->postponed;
+	c = &t->cycle;
+	call = &t->leaving;
+	buffer = buffer_here(here);
+	if (!buffer || state & TASK_STOPPED_OR_TRACED || t->stopped | t->held_up | t->woken | t->reclaiming | t->faulting ||
+	    p->stolen != p->arrived_stolen || cpu->stolen != p->arrived_stolen || is_frozen(task) ||
+	    !read_call(task, bpf_task_pt_regs(task), call) || !ends_cycle(t, call))
+		return 0;
+	within = part_of_sleep(call, true, state);
+	if (within == WIRE_PART_LOCK)
+		return 0;
+	if (p->by == WIRE_CYCLE_BY_TIMER) {
+		struct call waited = { c->argument, c->call, c->operation, 0, 0 };
+
+		keep_release_timer(t, id_of(task), p->timer, &waited);
+	}
+	p->entered = c->entered;
+	p->slept = t->slept;
+	p->argument = c->argument;
+	p->written = c->written;
+	p->call = c->call;
+	p->operation = c->operation;
+	p->within = c->within;
+	p->calls = c->calls;
+	p->faults = c->faults;
+	emit_to(buffer, p->expires, id_of(task), WIRE_ORDINARY, here, (const u64 *)p, sizeof(*p) / 8);
+	t->stage = NOTHING_POSTPONED;
+	/* Of a wait of this kind all else is as the one before left it. */
+	c->entered = t->entered = p->again;
+	c->argument = call->argument;
+	c->call = call->number;
+	c->operation = call->operation;
+	c->within = t->within = within;
+	c->calls = 0;
+	c->faults = 0;
+	c->written = 0;
+	t->moments = 0;
+	t->apart = 1;
+	t->waited = 1;
+	t->slept = now;
+	t->stolen = cpu->stolen;
+	t->account.from = now;
+	t->account.prio = task->prio;
+	set_state(t, ASLEEP, now);
+	t->asked = asked_time(bpf_task_pt_regs(task), is_compat(task), call, t->entered, cpu);
+	return 1;
+}
+
 /* The thread is switched away from: it sleeps, or (`state` 0) could run on. */
 INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 state, u64 now)
 {
@@ -1858,6 +1897,9 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 	u32 tid = id_of(task);
 	bool in_call, cut, again, frozen;
 
+	if (likely(t->stage == ENTRY_POSTPONED && state & TASK_INTERRUPTIBLE) &&
+	    likely(leaves_ordinarily(t, cpu, task, state, now)))
+		return;
 	work_out(t, tid);
 	if (t->call)
 		set_apart(t);
@@ -1989,6 +2031,19 @@ INLINE void arrives_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 	set_from(t, cpu, now);
 }
 
+NOINLINE int all_wait(struct cpu *cpu, struct task_struct *prev, u32 to, u64 now)
+{
+	if (!cpu || !prev)
+		return 0;
+	for (u32 i = 0; i < WIRE_ACCOUNT_WAITING; i++) {
+		u32 tid = cpu->waiting[i];
+
+		if (tid && tid != to)
+			other_waits(tid, cpu, prev, now);
+	}
+	return 0;
+}
+
 INLINE int switch_of(u64 *ctx, u64 state)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
@@ -2002,12 +2057,8 @@ INLINE int switch_of(u64 *ctx, u64 state)
 	now = bpf_ktime_get_ns();
 	cpu->stolen = steal_clock(prev);
 	cpu_switched(cpu, now);
-	for (u32 i = 0; i < WIRE_ACCOUNT_WAITING; i++) {
-		u32 tid = cpu->waiting[i];
-
-		if (tid && tid != to)
-			other_waits(tid, cpu, prev, now);
-	}
+	if (unlikely(others_wait(cpu, to)))
+		all_wait(cpu, prev, to, now);
 	if (cpu->watched) {
 		cpu->watched = 0;
 		t = attached_of(from);
@@ -2087,7 +2138,10 @@ NOINLINE int served_over(struct cpu *cpu, u64 begin, u64 now, u64 hard)
 
 INLINE void served(struct cpu *cpu, u64 begin, u64 now, u64 hard)
 {
-	served_over(cpu, begin, now, hard);
+	u32 tid = own_id();
+
+	if (unlikely(tid) && number_of(tid))
+		served_over(cpu, begin, now, hard);
 }
 
 PROGRAM(attach_sys_enter)
@@ -2101,18 +2155,24 @@ PROGRAM(attach_sys_enter)
 
 	if (likely(!t))
 		return 0;
+	here = bpf_get_smp_processor_id();
+	cpu = cpu_of(here);
+	if (!cpu)
+		return 0;
 	now = bpf_ktime_get_ns();
-	work_out(t, tid);
 	compat = is_compat(bpf_get_current_task_btf());
 	if (unlikely(compat))
 		number = native_number(number, &time32);
 	mark_call(t, (void *)ctx[0], number, compat);
 	t->process = id >> 32;
-	if (t->cycle.syscalls++ >= WIRE_CYCLE_CALLS)
+	if (likely(postpone_entry(t, cpu, now))) {
+		t->call = number + 1;
+		t->apart = 0;
+		t->woken = 0;
 		return 0;
-	here = bpf_get_smp_processor_id();
-	cpu = cpu_of(here);
-	if (!cpu)
+	}
+	work_out(t, tid);
+	if (t->cycle.syscalls++ >= WIRE_CYCLE_CALLS)
 		return 0;
 	if (t->state == RUNNING)
 		ran_until(t, cpu, now);
@@ -2367,31 +2427,25 @@ NOINLINE int period_begins(struct cpu *cpu)
 	return 0;
 }
 
-/* The kernel may let the timer of a thread that is not real-time expire until then: 0 where that is
- * the instant that was asked for. */
-INLINE u64 slack_end(struct hrtimer *timer)
-{
-	u64 slack = slack_of(timer);
-
-	return slack ? timer->_softexpires + slack - timer->base->offset : 0;
-}
-
 /* The instant that was asked for: the kernel may defer a timer beyond it by the task's slack. */
 PROGRAM(attach_expire_entry)
 {
-	struct hrtimer_clock_base___clocks *base;
 	struct hrtimer *timer = (void *)ctx[0];
+	struct hrtimer_clock_base *base = timer->base;
+	struct hrtimer_clock_base___clocks *clocks = (void *)base;
+	u64 expires = timer->_softexpires - base->offset, slack = slack_of(timer);
+	void *function = timer->function;
 	struct cpu *cpu = cpu_here();
 
 	if (cpu) {
-		cpu->expires = cpu->fired = timer->_softexpires - timer->base->offset;
+		cpu->expires = cpu->fired = expires;
 		cpu->timer = (u64)timer;
-		cpu->slack_end = slack_end(timer);
-		base = (void *)timer->base;
-		cpu->clocks = (u64)base->cpu_base;
-		if (unlikely(is_release_timer(timer->function)))
-			expired(cpu->timer, cpu->expires);
-		else if (unlikely(period_expiry && (u64)timer->function == period_expiry))
+		/* The kernel may let the timer of a thread that is not real-time expire until then. */
+		cpu->slack_end = slack ? expires + slack : 0;
+		cpu->clocks = (u64)clocks->cpu_base;
+		if (unlikely(is_release_timer(function)))
+			expired(cpu->timer, expires);
+		else if (unlikely(period_expiry && (u64)function == period_expiry))
 			period_begins(cpu);
 		if (cpu->watched)
 			ran_here(ctx, cpu->watched, cpu->hard_since);

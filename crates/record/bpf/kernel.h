@@ -298,6 +298,16 @@ INLINE bool held_back(struct task_struct *task)
 	return held;
 }
 
+/* The same of a task that the kernel hands over. */
+INLINE bool is_throttled(struct task_struct *task)
+{
+	struct cfs_rq *group = 0;
+
+	if (field_exists(task->throttled))
+		return task->throttled;
+	return field_exists(group->throttle_count) && task->se.cfs_rq->throttle_count;
+}
+
 /* The freezer of its control group holds the task: it sleeps like any other. */
 INLINE bool is_frozen(struct task_struct *task)
 {

@@ -475,6 +475,51 @@ struct wire_cycle {
 	u64 run[24]; /* from there to `again` */
 };
 
+/* An ordinary cycle of a thread: a timer woke it, it was switched to without another switch in
+ * between, its call returned, and the next that it entered is its next wait. The header has the
+ * timer's expiry. How its time is divided follows from these instants. */
+#define WIRE_ORDINARY 86
+struct wire_ordinary {
+	u64 woken;
+	u64 expires;
+	u64 timer;
+	u64 hard; /* ns in interrupts so far, of the CPU that it shall run on */
+	u64 soft; /* the same in softirqs, without interrupts within them */
+	u64 slack_end; /* until when the kernel might let the timer expire; 0: no slack */
+	u64 changes[4]; /* where the timer expired: since when its CPU did what, twice; the older first */
+	i32 prio;
+	u32 cpu; /* where it shall run */
+	u32 timer_cpu;
+	u32 waker;
+	u32 by; /* WIRE_CYCLE_BY_… */
+	u32 before; /* the task that ran there before it */
+	u32 ran; /* the same as its CPU knew it, and its priority */
+	i32 ran_prio;
+	u64 arrived; /* it was switched to */
+	u64 arrived_hard;
+	u64 arrived_soft;
+	u64 returned;
+	u64 returned_hard;
+	u64 returned_soft;
+	u64 again;
+	u64 again_hard;
+	u64 again_soft;
+	u64 stolen; /* the steal clock at the wake-up, and at the arrival */
+	u64 arrived_stolen;
+	u64 unsure; /* how long before the wake-up that clock was read */
+	u64 entered; /* this and what follows: as in struct wire_cycle */
+	u64 slept; /* when it went to sleep in the wait */
+	u64 argument;
+	u64 written;
+	u32 call;
+	u16 operation;
+	u16 within;
+	u32 calls;
+	u32 faults;
+	u8 waker_comm[16];
+	u8 before_comm[16];
+};
+
 /* Where the cycle that a thread is in stands in its value in the map `values`, for user space: the
  * offsets of members of struct attached, and values of some. */
 #define WIRE_ATTACHED_STATE 568
@@ -482,15 +527,17 @@ struct wire_cycle {
 #define WIRE_ATTACHED_CALL 576
 #define WIRE_ATTACHED_STAGE 600
 #define WIRE_ATTACHED_POSTPONED 608
-#define WIRE_ATTACHED_RETURNED 752
-#define WIRE_ATTACHED_CYCLE 832
-#define WIRE_ATTACHED_ENTERED 1664
-#define WIRE_ATTACHED_ASKED 1760
-#define WIRE_ATTACHED_NUMBER 2412
+#define WIRE_ATTACHED_RETURNED 744
+#define WIRE_ATTACHED_CYCLE 896
+#define WIRE_ATTACHED_ENTERED 1728
+#define WIRE_ATTACHED_ASKED 1824
+#define WIRE_ATTACHED_AGAIN 768
+#define WIRE_ATTACHED_NUMBER 2476
 #define WIRE_PHASE_OPEN 1
 #define WIRE_PHASE_WAITING 2
 #define WIRE_PHASE_WOKEN 3
 #define WIRE_RETURN_POSTPONED 3 /* a stage */
+#define WIRE_ENTRY_POSTPONED 4
 #define WIRE_STATE_ASLEEP 3
 
 /* Where a thread was within a cycle. The header has its end, and the thread. */

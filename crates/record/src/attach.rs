@@ -15,6 +15,7 @@
 mod compat;
 mod cost;
 mod open;
+mod ordinary;
 mod places;
 mod record;
 mod stacks;
@@ -54,7 +55,7 @@ pub const THREADS: u32 = wire::WATCHED as u32;
 const EXPIRIES: [&str; 4] = ["dl_task_timer", "timerfd_tmrproc", "posix_timer_fn", "it_real_fn"];
 
 /// In order: tracepoint, programs; alternatives are separated by `|`.
-const NEEDED: [(&str, &str); 10] = [
+const NEEDED: [(&str, &str); 9] = [
     ("sched_process_exit", "attach_exit"),
     ("sched_process_exec", "attach_exec"),
     ("sched_process_fork", "attach_fork"),
@@ -62,7 +63,6 @@ const NEEDED: [(&str, &str); 10] = [
     ("hrtimer_expire_entry", "attach_expire_entry"),
     ("sched_switch", "attach_switched|attach_switched_before_5_18"),
     ("sched_waking", "attach_waking"),
-    ("sched_wakeup", "attach_wakeup"),
     ("sys_exit", "attach_sys_exit"),
     ("sys_enter", "attach_sys_enter"),
 ];

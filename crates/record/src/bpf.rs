@@ -9,7 +9,7 @@ mod buffers;
 mod kprobe;
 mod object;
 #[cfg(test)]
-mod simulated;
+pub(crate) mod simulated;
 pub(crate) mod sys;
 pub(crate) mod uprobe;
 

@@ -17,7 +17,7 @@ pub(super) fn decode(value: &[u8], now: MonotonicNs) -> Option<OpenCycle> {
         (wire::PHASE_WAITING, 1..) => {
             let at = instant(u64_at(wire::ATTACHED_POSTPONED)?)?;
             let due = instant(u64_at(wire::ATTACHED_POSTPONED + 8)?).filter(|due| *due < at);
-            let has_returned = stage == wire::RETURN_POSTPONED;
+            let has_returned = stage >= wire::RETURN_POSTPONED;
             let returned = instant(u64_at(wire::ATTACHED_RETURNED)?).filter(|_| has_returned);
             (Some(due.unwrap_or(at)), returned)
         }
@@ -31,7 +31,9 @@ pub(super) fn decode(value: &[u8], now: MonotonicNs) -> Option<OpenCycle> {
     };
     let is_awake = u32_at(wire::ATTACHED_STATE)? != wire::STATE_ASLEEP;
     let is_again = u32_at(wire::ATTACHED_CALL)? == u64::from(cycle.call) + 1;
-    let until = instant(u64_at(wire::ATTACHED_ENTERED)?);
+    let is_postponed = stage == wire::ENTRY_POSTPONED;
+    let until = if is_postponed { wire::ATTACHED_AGAIN } else { wire::ATTACHED_ENTERED };
+    let until = instant(u64_at(until)?);
     let until = until.filter(|_| returned.is_some() && is_awake && is_again);
     let call =
         WaitingCall { number: cycle.call, operation: cycle.operation, argument: cycle.argument };
@@ -61,6 +63,7 @@ mod tests {
         put(wire::ATTACHED_POSTPONED, &210u64.to_ne_bytes());
         put(wire::ATTACHED_POSTPONED + 8, &200u64.to_ne_bytes());
         put(wire::ATTACHED_RETURNED, &250u64.to_ne_bytes());
+        put(wire::ATTACHED_AGAIN, &260u64.to_ne_bytes());
         put(wire::ATTACHED_ASKED, &asked.to_ne_bytes());
         value
     }
@@ -73,6 +76,7 @@ mod tests {
             (wire::PHASE_WAITING, 0, 300, Some(300), None),
             (wire::PHASE_WAITING, 1, 0, Some(200), None),
             (wire::PHASE_WAITING, 3, 0, Some(200), Some(250)),
+            (wire::PHASE_WAITING, 4, 0, Some(200), Some(250)),
             (wire::PHASE_WOKEN, 0, 0, Some(150), None),
             (wire::PHASE_OPEN, 0, 0, Some(150), Some(170)),
         ] {
@@ -91,6 +95,9 @@ mod tests {
         again[wire::ATTACHED_ENTERED as usize..][..8].copy_from_slice(&800u64.to_ne_bytes());
         let until = |value: &[u8]| decode(value, NOW).expect("it is open").until;
         assert_eq!(until(&again), Some(MonotonicNs(800)));
+        let mut postponed = value(wire::PHASE_WAITING, wire::ENTRY_POSTPONED, 0);
+        postponed[wire::ATTACHED_CALL as usize..][..4].copy_from_slice(&231u32.to_ne_bytes());
+        assert_eq!(until(&postponed), Some(MonotonicNs(260)));
         again[wire::ATTACHED_STATE as usize] = wire::STATE_ASLEEP as u8;
         assert_eq!(until(&again), None, "for another file");
         assert_eq!(until(&value(wire::PHASE_OPEN, 0, 0)), None);

@@ -1,9 +1,11 @@
 //! A cycle from its record.
 
+use super::ordinary;
 use super::stacks::UserStacks;
 use crate::account::part;
 use crate::wire::layout::{
-    self as wire, Cycle as Wire, Gap as WireGap, Header, Moment as WireMoment, Times as WireTimes,
+    self as wire, Cycle as Wire, Gap as WireGap, Header, Moment as WireMoment, Ordinary,
+    Times as WireTimes,
 };
 use punctual_core::cycle::{
     Awaited, CallSet, Culprit, Cycle, DescriptorSet, Gap, LockEvidence, LockHolder, Moment,
@@ -39,6 +41,11 @@ pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Cycle), moments: &mut 
             && let Some(cycle) = whole::<{ Wire::SIZE }>(payload)
         {
             take(decode(&header, &Wire::read(cycle)));
+        }
+        if u64::from(header.kind) == wire::ORDINARY
+            && let Some(cycle) = whole::<{ Ordinary::SIZE }>(payload)
+        {
+            take(decode(&header, &ordinary::divide(&Ordinary::read(cycle))));
         }
         if u64::from(header.kind) == wire::GAP
             && let Some(gap) = whole::<{ WireGap::SIZE }>(payload)

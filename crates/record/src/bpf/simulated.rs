@@ -2,10 +2,11 @@
 //! called as tracepoints call them, and held against what they must make of the events. A line of
 //! theirs that is wrong shows here in a second, without rights and on any number of CPUs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-fn passes(name: &str) {
+/// The program of this test, and the directory that it lies in.
+pub(crate) fn compiled(name: &str) -> Option<(PathBuf, tempfile::TempDir)> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (tests, place) = (here.join("tests/simulated"), tempfile::tempdir().expect("a directory"));
     let program = place.path().join(name);
@@ -15,9 +16,14 @@ fn passes(name: &str) {
     compiler.arg(tests.join(format!("{name}.c"))).arg("-o").arg(&program);
     let Ok(compiled) = compiler.output() else {
         println!("SKIPPED: {name} on a simulated kernel lacks a C compiler (cc)");
-        return;
+        return None;
     };
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    Some((program, place))
+}
+
+fn passes(name: &str) {
+    let Some((program, _place)) = compiled(name) else { return };
     let ran = Command::new(&program).output().expect("it was just compiled");
     let said = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.status.success(), "{name}.c: {}\n{said}", ran.status);

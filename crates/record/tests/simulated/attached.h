@@ -24,7 +24,6 @@ static void wake(struct task *task)
 	u64 ctx[] = { (u64)&task->task };
 
 	attach_waking(ctx);
-	attach_wakeup(ctx);
 }
 
 static void enter(u32 number, u64 first, u64 second)

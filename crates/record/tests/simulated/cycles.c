@@ -430,9 +430,91 @@ static void a_cpu_that_idled_before_throttles_nobody(void)
 	unwatch(thread);
 }
 
-int main(void)
+/* Not the same at each call, and the same at each run. */
+static u32 random_below(u32 *seed, u32 end)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return (*seed >> 8) % end;
+}
+
+static void interrupt_for(u32 ns)
+{
+	account_irq_entry(0);
+	now_ns += ns;
+	account_irq_exit(0);
+}
+
+/* A cycle from `base` on, of which the seed decides all that may differ; its record, in hex.
+ * `in_full`: something asks for its division before its end. */
+static void print_cycle(u64 base, u32 seed, bool in_full)
+{
+	struct hrtimer_clock_base clock = { 0 };
+	struct hrtimer timer = { .base = &clock };
+	u64 ctx[] = { (u64)&timer }, due;
+	struct task *before = random_below(&seed, 2) ? other : idle;
+	struct buffer *buffer;
+	u32 slot = 0;
+
+	thread->task.prio = random_below(&seed, 2) ? 19 : 120;
+	other->task.prio = random_below(&seed, 2) ? 10 : 120;
+	thread->task.stack = (void *)(random_below(&seed, 2) ? (u64)&timer - 64 : 0x7000000000000000);
+	now_ns = base;
+	switch_to(thread, 0);
+	leave_call(0);
+	now_ns += random_below(&seed, 500);
+	enter(NANOSLEEP, 1, 1);
+	now_ns += 1 + random_below(&seed, 700);
+	switch_to(before, TASK_INTERRUPTIBLE);
+	timer._softexpires = due = base + random_below(&seed, 4000);
+	if (now_ns < due && random_below(&seed, 2))
+		now_ns += random_below(&seed, due - now_ns), interrupt_for(random_below(&seed, 300));
+	now_ns = (now_ns > due ? now_ns : due) + random_below(&seed, 900);
+	account_irq_entry(0);
+	attach_expire_entry(ctx);
+	if (random_below(&seed, 2))
+		of_cpu(0)->slack_end = due + random_below(&seed, 600);
+	now_ns += random_below(&seed, 200);
+	wake(thread);
+	now_ns += random_below(&seed, 200);
+	account_irq_exit(0);
+	now_ns += random_below(&seed, 400);
+	if (random_below(&seed, 2))
+		interrupt_for(random_below(&seed, 400));
+	switch_to(thread, 0);
+	if (random_below(&seed, 2))
+		interrupt_for(random_below(&seed, 400));
+	now_ns += random_below(&seed, 400);
+	leave_call(0);
+	now_ns += random_below(&seed, 4000);
+	if (random_below(&seed, 2))
+		interrupt_for(random_below(&seed, 400));
+	enter(NANOSLEEP, 1, 1);
+	if (in_full)
+		work_out(value(thread->task.pid), thread->task.pid);
+	now_ns += 50;
+	buffer = find(&buffers, &slot);
+	buffer->at.tail = buffer->at.head;
+	switch_to(idle, TASK_INTERRUPTIBLE);
+	printf("%llx", base);
+	for (u64 at = buffer->at.tail; at < buffer->at.head; at++)
+		printf(" %llx", buffer->data[at & mask]);
+	printf("\n");
+}
+
+/* Each cycle in short and in full, for the test that divides the short ones. */
+static int print_pairs(void)
+{
+	watch(thread);
+	for (u32 k = 0; k < 800; k++)
+		print_cycle(1000000ull * (k + 1), k / 2 * 77, k % 2);
+	return failures != 0;
+}
+
+int main(int count, char **words)
 {
 	begin_attached();
+	if (count > 1)
+		return print_pairs();
 	cycles_add_up();
 	unwatch(thread);
 	marked_calls_are_those_of_the_cycle();
