@@ -45,7 +45,7 @@ struct cpu {
 	u32 running;
 	i32 prio;
 	u32 watched; /* the running task, if it is watched */
-	u32 spare;
+	u32 number; /* its, where the including file gives it one */
 
 	/* Watched threads that shall run here; read in pairs. */
 	u32 waiting[WIRE_ACCOUNT_WAITING] __attribute__((aligned(8)));

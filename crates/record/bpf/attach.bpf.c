@@ -94,7 +94,8 @@ struct attached {
 	u64 passed_timer;
 	u64 passed_by; /* WIRE_CYCLE_BY_… */
 	u64 ahead; /* CLOCK_MONOTONIC less the scheduler's clock, modulo 2^64; 0: not known */
-	u64 asked; /* until when the sleep under way shall last; 0: not known */
+	u64 asked; /* until when the sleep under way shall last; 0: not known, or `asks` shows it */
+	u64 asks; /* where the program keeps that, where nobody has read it yet; 0: nowhere */
 	u32 apart; /* what belongs to the call is in `wait`, what was before in `before` */
 	u32 within; /* the part that its sleep is, where that is none of the cycle's */
 	u32 process;
@@ -114,6 +115,9 @@ struct attached {
 	u64 shown; /* when the interrupt began that showed last where it ran */
 	u64 stolen; /* the steal clock of its CPU when its time was last divided */
 	u64 unsure; /* how long before its wake-up that clock was read */
+	u64 woken_stolen; /* of what is postponed: these at the wake-up, and the clock at the arrival */
+	u64 woken_unsure;
+	u64 arrived_stolen;
 	u64 slack_end; /* until when the kernel may let the timer expire that wakes it; 0: no slack */
 	u64 rival_ns; /* what another task than the cycle's culprit had, as `culprit_ns` */
 	u64 rival_behind;
@@ -151,6 +155,7 @@ STANDS(postponed.again, WIRE_ATTACHED_AGAIN);
 STANDS(cycle, WIRE_ATTACHED_CYCLE);
 STANDS(entered, WIRE_ATTACHED_ENTERED);
 STANDS(asked, WIRE_ATTACHED_ASKED);
+STANDS(asks, WIRE_ATTACHED_ASKS);
 STANDS(number, WIRE_ATTACHED_NUMBER);
 _Static_assert(OPEN == WIRE_PHASE_OPEN && WAITING == WIRE_PHASE_WAITING &&
 	       WOKEN == WIRE_PHASE_WOKEN && RETURN_POSTPONED == WIRE_RETURN_POSTPONED &&
@@ -329,6 +334,16 @@ INLINE struct attached *attached_of(u32 tid)
 	return number ? bpf_map_lookup_elem(&values, &number) : 0;
 }
 
+/* The running thread of this id, if it is watched: each switch to one keeps its number. */
+INLINE struct attached *attached_here(struct cpu *cpu, u32 tid)
+{
+	u32 number = cpu->number;
+
+	if (unlikely(cpu->watched != tid))
+		number = number_of(tid);
+	return number ? bpf_map_lookup_elem(&values, &number) : 0;
+}
+
 INLINE struct wire_account_thread *thread_of(u32 tid)
 {
 	return (struct wire_account_thread *)attached_of(tid);
@@ -473,6 +488,11 @@ INLINE void mark_call(struct attached *t, struct pt_regs *regs, u32 number,
 	t->cycle.written |= 1ull << (written < WIRE_CYCLE_DESCRIPTORS ? written : WIRE_CYCLE_DESCRIPTORS);
 }
 
+INLINE bool is_futex(const struct call *call)
+{
+	return call->number == futex || call->number == futex_wait || call->number == futex_waitv;
+}
+
 /* It waits for a lock without priority inheritance. */
 INLINE bool is_plain_lock(const struct call *call)
 {
@@ -484,7 +504,7 @@ NOINLINE u32 part_of_sleep(const struct call *call, bool in_call, u64 state)
 {
 	if (!in_call)
 		return WIRE_PART_PAGE_FAULT;
-	if (call->number == futex || call->number == futex_wait || call->number == futex_waitv)
+	if (is_futex(call))
 		return is_plain_lock(call) || call->operation == FUTEX_LOCK_PI ||
 				       call->operation == FUTEX_LOCK_PI2 ?
 			       WIRE_PART_LOCK :
@@ -515,6 +535,20 @@ INLINE u32 base_of(u32 clock, bool absolute)
 /* From here on (in s) a sleep does not end. */
 #define NEVER (1ull << 33)
 
+/* Where the time of a sleep stands; 0: it is none. */
+INLINE u64 time_of_sleep(struct pt_regs *regs, const struct call *call)
+{
+	if (call->number != clock_nanosleep && call->number != nanosleep)
+		return 0;
+#if defined(TARGET_x86_64)
+	return call->number == nanosleep ? regs->di : regs->dx;
+#elif defined(TARGET_aarch64)
+	return call->number == nanosleep ? regs->regs[0] : regs->regs[2];
+#elif defined(TARGET_riscv64)
+	return call->number == nanosleep ? regs->orig_a0 : regs->a2;
+#endif
+}
+
 /* The end of a sleep by its arguments: where no event of its timer is seen, this is its release.
  * 0: they do not show it. */
 NOINLINE u64 asked_time(struct pt_regs *regs, __attribute__((unused)) bool compat,
@@ -528,14 +562,10 @@ NOINLINE u64 asked_time(struct pt_regs *regs, __attribute__((unused)) bool compa
 
 	if (!call || !cpu)
 		return 0;
+	at = (const void *)time_of_sleep(regs, call);
 #if defined(TARGET_x86_64)
-	at = (const void *)(call->number == nanosleep ? regs->di : regs->dx);
 	if (compat)
 		at = (const void *)(u64)(u32)(call->number == nanosleep ? regs->bx : regs->dx);
-#elif defined(TARGET_aarch64)
-	at = (const void *)(call->number == nanosleep ? regs->regs[0] : regs->regs[2]);
-#elif defined(TARGET_riscv64)
-	at = (const void *)(call->number == nanosleep ? regs->orig_a0 : regs->a2);
 #endif
 	if (call->number == clock_nanosleep)
 		base = base_of(call->argument, call->operation);
@@ -1612,20 +1642,21 @@ INLINE void blame(struct attached *t, u64 before, u64 betters, u32 tid, const vo
 
 /* A timer wakes a thread that waits for its next cycle, and no other case: what the CPU did since
  * the timer was due are two changes at most, and nobody's quota matters. */
-INLINE bool postpone_wake_up(struct attached *t, struct cpu *here, struct task_struct *task,
-			     u64 now)
+INLINE bool postpone_wake_up(struct attached *t, struct cpu *here, struct task_struct *task, u32 tid,
+			     u32 number, u64 now)
 {
 	struct wire_ordinary *p = &t->postponed;
 	u64 place = here->head;
 	struct change *last = &here->changes[(place - 1) & (WIRE_ACCOUNT_CHANGES - 1)];
 	struct change *before = &here->changes[(place - 2) & (WIRE_ACCOUNT_CHANGES - 1)];
-	u32 target = task_cpu(task), tid = id_of(task);
+	u32 target = task_cpu(task);
 	struct cpu *there = cpu_of(target);
+	i32 prio = task->prio;
 
 	if (t->phase != WAITING || t->state != ASLEEP || t->reclaiming || t->faulting ||
 	    !here->expires || before->at > here->expires || place < 2 || !there)
 		return false;
-	if (task->prio < DEADLINE || (task->prio >= REAL_TIME && is_throttled(task)))
+	if (prio < DEADLINE || (prio >= REAL_TIME && is_throttled(task)))
 		return false;
 	p->woken = now;
 	p->expires = here->expires;
@@ -1638,12 +1669,12 @@ INLINE bool postpone_wake_up(struct attached *t, struct cpu *here, struct task_s
 	p->changes[3] = last->doing;
 	t->account.task = (u64)task;
 	p->slack_end = here->slack_end;
-	p->prio = task->prio;
+	p->prio = prio;
 	p->cpu = target;
-	p->timer_cpu = bpf_get_smp_processor_id();
+	p->timer_cpu = number;
 	p->by = timer_waker(here, task);
-	p->stolen = there->stolen;
-	p->unsure = later(now, there->switched);
+	t->woken_stolen = there->stolen;
+	t->woken_unsure = later(now, there->switched);
 	p->waker = own_id();
 	if (p->waker)
 		bpf_get_current_comm(p->waker_comm, sizeof(p->waker_comm));
@@ -1667,7 +1698,7 @@ INLINE bool postpone_arrival(struct attached *t, struct cpu *cpu, u32 here,
 	p->arrived = now;
 	p->arrived_hard = hard_until(cpu, now);
 	p->arrived_soft = soft_until(cpu, now, p->arrived_hard);
-	p->arrived_stolen = cpu->stolen;
+	t->arrived_stolen = cpu->stolen;
 	p->ran = cpu->running;
 	p->ran_prio = cpu->prio;
 	p->before = id_of(prev);
@@ -1741,8 +1772,8 @@ NOINLINE int work_out_all(struct attached *t, u32 tid)
 	a->from = p->woken;
 	a->hard = p->hard;
 	a->soft = p->soft;
-	t->stolen = p->stolen;
-	t->unsure = p->unsure;
+	t->stolen = t->woken_stolen;
+	t->unsure = t->woken_unsure;
 	if (stage == WAKE_UP_POSTPONED)
 		return 0;
 	before = others_had(a->wait);
@@ -1750,8 +1781,8 @@ NOINLINE int work_out_all(struct attached *t, u32 tid)
 	/* Nobody was chosen meanwhile: at a switch this would have been worked out. */
 	on = (struct running){ 0, p->ran, p->ran_prio };
 	divide_by(a, p->arrived, p->arrived_hard, p->arrived_soft, keeper(a, on, false));
-	if (unlikely(p->arrived_stolen != t->stolen))
-		stolen_from_wait(t, p->arrived_stolen);
+	if (unlikely(t->arrived_stolen != t->stolen))
+		stolen_from_wait(t, t->arrived_stolen);
 	blame(t, before, betters, p->before, p->before_comm);
 	a->active = 0;
 	a->from = p->arrived;
@@ -1782,15 +1813,17 @@ PROGRAM(attach_waking)
 	u32 tid = id_of(task);
 	struct attached *t = attached_of(tid);
 	struct cpu *here;
+	u32 number;
 	u64 now;
 
 	if (likely(!t))
 		return 0;
-	here = cpu_here();
+	number = bpf_get_smp_processor_id();
+	here = cpu_of(number);
 	if (!here || (t->state == READY && !t->early))
 		return 0;
 	now = bpf_ktime_get_ns();
-	if (likely(postpone_wake_up(t, here, task, now)))
+	if (likely(postpone_wake_up(t, here, task, tid, number, now)))
 		return 0;
 	t->account.prio = task->prio;
 	t->account.task = (u64)task;
@@ -1837,25 +1870,33 @@ NOINLINE int leaves_ordinarily(struct attached *t, struct cpu *cpu, struct task_
 	struct wire_cycle *c;
 	struct buffer *buffer;
 	struct call *call;
-	u32 within, here = bpf_get_smp_processor_id();
+	struct pt_regs *regs;
+	u32 within, here, tid;
 
 	if (!t || !cpu || !task)
 		return 0;
 	p = &t->postponed;
+	here = p->cpu;
+	tid = cpu->watched;
 	c = &t->cycle;
 	call = &t->leaving;
 	buffer = buffer_here(here);
 	if (!buffer || state & TASK_STOPPED_OR_TRACED || t->stopped | t->held_up | t->woken | t->reclaiming | t->faulting ||
-	    p->stolen != p->arrived_stolen || cpu->stolen != p->arrived_stolen || is_frozen(task) ||
-	    !read_call(task, bpf_task_pt_regs(task), call) || !ends_cycle(t, call))
+	    t->woken_stolen != t->arrived_stolen || cpu->stolen != t->arrived_stolen || is_frozen(task) ||
+	    is_compat(task))
 		return 0;
-	within = part_of_sleep(call, true, state);
+	regs = bpf_task_pt_regs(task);
+	if (!read_call(task, regs, call) || !ends_cycle(t, call))
+		return 0;
+	within = WIRE_PART_BLOCKED;
+	if (unlikely(is_futex(call)))
+		within = part_of_sleep(call, true, state);
 	if (within == WIRE_PART_LOCK)
 		return 0;
 	if (p->by == WIRE_CYCLE_BY_TIMER) {
 		struct call waited = { c->argument, c->call, c->operation, 0, 0 };
 
-		keep_release_timer(t, id_of(task), p->timer, &waited);
+		keep_release_timer(t, tid, p->timer, &waited);
 	}
 	p->entered = c->entered;
 	p->slept = t->slept;
@@ -1866,7 +1907,7 @@ NOINLINE int leaves_ordinarily(struct attached *t, struct cpu *cpu, struct task_
 	p->within = c->within;
 	p->calls = c->calls;
 	p->faults = c->faults;
-	emit_to(buffer, p->expires, id_of(task), WIRE_ORDINARY, here, (const u64 *)p, sizeof(*p) / 8);
+	emit_to(buffer, p->expires, tid, WIRE_ORDINARY, here, (const u64 *)p, sizeof(*p) / 8);
 	t->stage = NOTHING_POSTPONED;
 	/* Of a wait of this kind all else is as the one before left it. */
 	c->entered = t->entered = p->again;
@@ -1885,7 +1926,9 @@ NOINLINE int leaves_ordinarily(struct attached *t, struct cpu *cpu, struct task_
 	t->account.from = now;
 	t->account.prio = task->prio;
 	set_state(t, ASLEEP, now);
-	t->asked = asked_time(bpf_task_pt_regs(task), is_compat(task), call, t->entered, cpu);
+	/* To read it takes longer than all else here. */
+	t->asked = 0;
+	t->asks = time_of_sleep(regs, call);
 	return 1;
 }
 
@@ -1894,7 +1937,7 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 {
 	struct task_struct *task = (void *)ctx[1], *next = (void *)ctx[2];
 	struct call *call = &t->leaving;
-	u32 tid = id_of(task);
+	u32 tid = cpu->watched;
 	bool in_call, cut, again, frozen;
 
 	if (likely(t->stage == ENTRY_POSTPONED && state & TASK_INTERRUPTIBLE) &&
@@ -1965,6 +2008,7 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 		t->entered = entered;
 		next_cycle(t, call, entered, t->within);
 		t->asked = asked_time(bpf_task_pt_regs(task), is_compat(task), call, entered, cpu);
+		t->asks = 0;
 		t->phase = WAITING;
 	} else {
 		begin_moment(ctx, t, next, WIRE_MOMENT_ASLEEP, now);
@@ -1998,6 +2042,7 @@ INLINE void arrives_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 	struct wire_account_thread *a = &t->account;
 
 	cpu->watched = tid;
+	cpu->number = t->number;
 	if (likely(postpone_arrival(t, cpu, here, prev, now))) {
 		leave(cpu, tid);
 		set_state(t, RUNNING, now);
@@ -2060,10 +2105,10 @@ INLINE int switch_of(u64 *ctx, u64 state)
 	if (unlikely(others_wait(cpu, to)))
 		all_wait(cpu, prev, to, now);
 	if (cpu->watched) {
-		cpu->watched = 0;
-		t = attached_of(from);
+		t = attached_here(cpu, from);
 		if (t && t->state == RUNNING)
 			leaves(ctx, t, cpu, here, state, now);
+		cpu->watched = 0;
 	}
 	change(cpu, now, to ? TASK : IDLE);
 	t = to ? attached_of(to) : 0;
@@ -2113,6 +2158,7 @@ NOINLINE int begins_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 	cpu->stolen = steal_clock(bpf_get_current_task_btf());
 	set_from(t, cpu, now);
 	cpu->watched = tid;
+	cpu->number = t->number;
 	return 0;
 }
 
@@ -2147,17 +2193,13 @@ INLINE void served(struct cpu *cpu, u64 begin, u64 now, u64 hard)
 PROGRAM(attach_sys_enter)
 {
 	u64 id = own_ids();
-	u32 tid = id, here, number = ctx[1], time32;
-	struct attached *t = attached_of(tid);
-	struct cpu *cpu;
+	u32 tid = id, here = bpf_get_smp_processor_id(), number = ctx[1], time32;
+	struct cpu *cpu = cpu_of(here);
+	struct attached *t = cpu ? attached_here(cpu, tid) : 0;
 	bool compat;
 	u64 now;
 
-	if (likely(!t))
-		return 0;
-	here = bpf_get_smp_processor_id();
-	cpu = cpu_of(here);
-	if (!cpu)
+	if (likely(!t) || !cpu)
 		return 0;
 	now = bpf_ktime_get_ns();
 	compat = is_compat(bpf_get_current_task_btf());
@@ -2190,19 +2232,15 @@ PROGRAM(attach_sys_enter)
 
 PROGRAM(attach_sys_exit)
 {
-	u32 tid = own_id(), here;
-	struct attached *t = attached_of(tid);
+	u32 tid = own_id(), here = bpf_get_smp_processor_id();
+	struct cpu *cpu = cpu_of(here);
+	struct attached *t = cpu ? attached_here(cpu, tid) : 0;
 	struct wire_cycle *c;
 	struct call *call;
-	struct cpu *cpu;
 	struct task_struct *task;
 	u64 now, lasted;
 
-	if (likely(!t) || (!t->call && t->phase != WOKEN && t->phase != WAITING))
-		return 0;
-	here = bpf_get_smp_processor_id();
-	cpu = cpu_of(here);
-	if (!cpu)
+	if (likely(!t) || !cpu || (!t->call && t->phase != WOKEN && t->phase != WAITING))
 		return 0;
 	c = &t->cycle;
 	call = &t->returning;
@@ -2227,6 +2265,12 @@ PROGRAM(attach_sys_exit)
 	read_call(task, (void *)ctx[0], call);
 	if (!FORGET(t->took))
 		t->passed = 0;
+	/* The call under way is still that of the sleep. */
+	if (unlikely(t->asks && (t->phase == WAITING ||
+				 (t->phase == WOKEN && by_signal(FORGET(t->result)))))) {
+		t->asked = asked_time((void *)ctx[0], false, call, t->entered, cpu);
+		t->asks = 0;
+	}
 	if (unlikely(by_signal(FORGET(t->result))) && interrupted(t, call)) {
 		ran_until(t, cpu, now);
 		t->call = 0;
@@ -2636,12 +2680,14 @@ PROGRAM(attach_exit)
 {
 	struct task_struct *task = (void *)ctx[0];
 	u32 tid = id_of(task);
-
 	struct attached *t = attached_of(tid);
+	struct cpu *cpu = cpu_here();
 
 	if (likely(!t))
 		return 0;
 	ends(task, t, tid);
+	if (cpu && cpu->watched == tid)
+		cpu->watched = 0;
 	give_number(leave_thread_place(tid));
 	return 0;
 }

@@ -504,9 +504,6 @@ struct wire_ordinary {
 	u64 again;
 	u64 again_hard;
 	u64 again_soft;
-	u64 stolen; /* the steal clock at the wake-up, and at the arrival */
-	u64 arrived_stolen;
-	u64 unsure; /* how long before the wake-up that clock was read */
 	u64 entered; /* this and what follows: as in struct wire_cycle */
 	u64 slept; /* when it went to sleep in the wait */
 	u64 argument;
@@ -528,11 +525,12 @@ struct wire_ordinary {
 #define WIRE_ATTACHED_STAGE 600
 #define WIRE_ATTACHED_POSTPONED 608
 #define WIRE_ATTACHED_RETURNED 744
-#define WIRE_ATTACHED_CYCLE 896
-#define WIRE_ATTACHED_ENTERED 1728
-#define WIRE_ATTACHED_ASKED 1824
+#define WIRE_ATTACHED_CYCLE 872
+#define WIRE_ATTACHED_ENTERED 1704
+#define WIRE_ATTACHED_ASKED 1800
+#define WIRE_ATTACHED_ASKS 1808
 #define WIRE_ATTACHED_AGAIN 768
-#define WIRE_ATTACHED_NUMBER 2476
+#define WIRE_ATTACHED_NUMBER 2484
 #define WIRE_PHASE_OPEN 1
 #define WIRE_PHASE_WAITING 2
 #define WIRE_PHASE_WOKEN 3

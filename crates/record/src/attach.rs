@@ -339,6 +339,7 @@ impl Attacher {
         let mut look = || {
             let number = self.places.number(tid)?;
             sys::look_up(map, &number.to_ne_bytes(), &mut value).ok()?;
+            open::ask(&mut value, tid);
             open::decode(&value, clock::monotonic())
         };
         // The programs may write it meanwhile.

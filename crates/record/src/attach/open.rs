@@ -3,6 +3,9 @@
 use crate::wire::layout::{self as wire, Cycle as Wire};
 use punctual_core::MonotonicNs;
 use punctual_core::cycle::{OpenCycle, WaitingCall};
+use punctual_sys::clock;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 /// Reads the value of a thread at `now`; `None` where it is no wait, and no cycle after one.
 pub(super) fn decode(value: &[u8], now: MonotonicNs) -> Option<OpenCycle> {
@@ -38,6 +41,43 @@ pub(super) fn decode(value: &[u8], now: MonotonicNs) -> Option<OpenCycle> {
     let call =
         WaitingCall { number: cycle.call, operation: cycle.operation, argument: cycle.argument };
     Some(OpenCycle { call, entered: instant(cycle.entered)?, release, returned, until })
+}
+
+/// Reads until when a thread asked to sleep, where the value says no more than where that stands in
+/// the thread's memory, and puts it in the value.
+pub(super) fn ask(value: &mut [u8], tid: u32) {
+    let at = |place: u64| Some(u64::from_ne_bytes(*value.get(place as usize..)?.first_chunk()?));
+    let Some(asks) = at(wire::ATTACHED_ASKS).filter(|asks| *asks != 0) else { return };
+    let cycle = value.get(wire::ATTACHED_CYCLE as usize..).and_then(<[u8]>::first_chunk);
+    let Some(cycle) = cycle.map(Wire::read) else { return };
+    let mut time = [0; 16];
+    let memory = File::open(format!("/proc/{tid}/mem"));
+    if memory.and_then(|memory| memory.read_exact_at(&mut time, asks)).is_err() {
+        return;
+    }
+    let word = |at: usize| time[at..].first_chunk().map_or(0, |word| i64::from_ne_bytes(*word));
+    let ns = word(0).saturating_mul(1_000_000_000).saturating_add(word(8));
+    let end = end_of_sleep(&cycle, ns, |clock| {
+        clock::read(clock).saturating_sub(clock::read(libc::CLOCK_MONOTONIC))
+    });
+    let place = value.get_mut(wire::ATTACHED_ASKED as usize..).and_then(<[u8]>::first_chunk_mut);
+    if let (Some(end), Some(place)) = (end, place) {
+        *place = end.to_ne_bytes();
+    }
+}
+
+/// On CLOCK_MONOTONIC, of which other clocks are so far `ahead`; as in bpf/attach.bpf.c (`base_of`).
+fn end_of_sleep(cycle: &Wire, ns: i64, ahead: impl Fn(libc::clockid_t) -> i64) -> Option<u64> {
+    let is_absolute = cycle.operation & 1 != 0;
+    let clock = match cycle.argument as libc::clockid_t {
+        _ if !is_absolute => return cycle.entered.checked_add(u64::try_from(ns).ok()?),
+        libc::CLOCK_MONOTONIC => return u64::try_from(ns).ok(),
+        libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_ALARM => libc::CLOCK_REALTIME,
+        libc::CLOCK_BOOTTIME | libc::CLOCK_BOOTTIME_ALARM => libc::CLOCK_BOOTTIME,
+        libc::CLOCK_TAI => libc::CLOCK_TAI,
+        _ => return None,
+    };
+    u64::try_from(ns.saturating_sub(ahead(clock))).ok()
 }
 
 #[cfg(test)]
@@ -103,5 +143,36 @@ mod tests {
         assert_eq!(until(&value(wire::PHASE_OPEN, 0, 0)), None);
         assert_eq!(decode(&value(0, 0, 0), NOW), None, "no wait was seen");
         assert_eq!(decode(&[0; 64], NOW), None, "it is cut off");
+    }
+
+    #[test]
+    fn the_end_of_a_sleep_is_read_from_the_memory_of_its_thread() {
+        let until: [i64; 2] = [3, 700];
+        let mut value = value(wire::PHASE_WAITING, 0, 0);
+        value.resize(value.len() + 8, 0);
+        let mut put = |at: u64, bytes: &[u8]| {
+            value[at as usize..][..bytes.len()].copy_from_slice(bytes);
+        };
+        let mut cycle = [0; Wire::SIZE];
+        let written = Wire { entered: 100, operation: 1, argument: 1, ..Wire::read(&cycle) };
+        written.write(&mut cycle);
+        put(wire::ATTACHED_CYCLE, &cycle);
+        put(wire::ATTACHED_ASKS, &(until.as_ptr() as u64).to_ne_bytes());
+        let now = MonotonicNs(4_000_000_000);
+        assert_eq!(decode(&value, now).expect("it waits").release, None);
+        ask(&mut value, std::process::id());
+        assert_eq!(decode(&value, now).unwrap().release, Some(MonotonicNs(3_000_000_700)));
+        let end = |operation, clock: libc::clockid_t| {
+            let of = Wire { operation, argument: clock as u64, ..written };
+            end_of_sleep(&of, 900, |_| 250)
+        };
+        assert_eq!(
+            (end(0, libc::CLOCK_REALTIME), end(1, libc::CLOCK_REALTIME)),
+            (Some(1_000), Some(650))
+        );
+        assert_eq!(
+            (end(1, libc::CLOCK_TAI), end(1, libc::CLOCK_PROCESS_CPUTIME_ID)),
+            (Some(650), None)
+        );
     }
 }

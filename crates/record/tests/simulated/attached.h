@@ -60,6 +60,8 @@ static void watch(struct task *task)
 static void unwatch(struct task *task)
 {
 	give_number(leave_thread_place(task->task.pid));
+	for (u32 i = 0; i < CPUS; i++)
+		of_cpu(i)->watched = 0;
 }
 
 static void begin_attached(void)
