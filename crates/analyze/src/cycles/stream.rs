@@ -137,6 +137,7 @@ impl Stream {
             return self.switching(event);
         }
         self.is_seen(event);
+        self.is_seen_after_its_sleep(event, take);
         let (at, tid) = (event.at, event.tid.0);
         match event.what {
             EventKind::IrqEntry { .. } | EventKind::VectorEntry { .. } => {
@@ -312,6 +313,19 @@ impl Stream {
             }
         }
         cpu.is_found_with(at, tid.0, limited);
+    }
+
+    /// Some kernels show neither the wake-up on an idle CPU nor the switch from the idle task: the
+    /// first event of a thread that slept ends its wake-up, and is an upper bound of it.
+    fn is_seen_after_its_sleep(&mut self, event: &Event, take: &mut dyn FnMut(Found)) {
+        let Some(thread) = self.threads.get_mut(&event.tid.0) else { return };
+        let sleeps = matches!(thread.state, State::Asleep(_)) && thread.phase == Phase::Waiting;
+        if self.shown.calls || !sleeps || event.at <= thread.slept_at() {
+            return;
+        }
+        thread.cycle.hidden = thread.cycle.hidden.saturating_add(1);
+        let prio = thread.prio.unwrap_or(NORMAL);
+        self.arrives(event, event.tid.0, prio, take);
     }
 
     fn starts(&mut self, event: &Event, timer: u64, expires: MonotonicNs) {

@@ -709,6 +709,25 @@ fn where_the_end_of_a_wait_is_hidden_the_next_event_stands_for_it() {
     assert_eq!(us(cycle.wake.of(MainPart::Unknown)), 12, "nobody saw it");
 }
 
+/// The same without system calls: the switch from the idle task is hidden, and the next event of
+/// the thread is an upper bound of its wake-up.
+#[test]
+fn without_system_calls_the_next_event_of_a_thread_ends_a_hidden_wake_up() {
+    let mut run = Run::without(Group::Syscall);
+    for (begin, due) in [(0, 1_000), (1_018, 2_000), (2_018, 3_000)] {
+        run.start(begin + 1, due).switch(begin + 2, (THREAD, 20), (IDLE, 120));
+        // Events of others, and those of the idle task, end nothing.
+        run.on(1, due - 5, OTHER, EventKind::SoftirqEntry { vector: 1 });
+        run.on(1, due - 4, OTHER, EventKind::SoftirqExit { vector: 1 });
+        run.at(due + 3, IDLE, EventKind::VectorEntry { vector: VECTOR });
+        run.at(due + 4, IDLE, EventKind::VectorExit { vector: VECTOR });
+    }
+    let [first, second] = run.cycles[..] else { panic!("{:?}", run.cycles) };
+    assert_eq!((first.release.ns(), first.by, first.hidden), (1_000_000, WokenBy::Sleep, 1));
+    assert_eq!((us(first.wakeup_latency()), us(first.wake.of(MainPart::Unknown))), (19, 19));
+    assert_eq!((second.release.ns(), us(second.response_time())), (2_000_000, 20));
+}
+
 #[test]
 fn what_a_recording_has_lost_is_no_cycle() {
     let lost = EventKind::Lost { count: 1, since: MonotonicNs(1_500_000) };

@@ -399,6 +399,10 @@ impl Thread {
         self.from = self.from.max(at);
     }
 
+    pub fn slept_at(&self) -> MonotonicNs {
+        self.slept_at
+    }
+
     pub fn is_blocked(&self) -> bool {
         self.blocked
     }
