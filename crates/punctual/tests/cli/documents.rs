@@ -2,6 +2,8 @@
 //! have; those of tutorials in `tests/tutorials.rs`; of all others the subcommand and each option
 //! in some suite.
 
+// The program's own tests read its messages with it, too.
+#[expect(dead_code)]
 #[path = "../../src/cli/documents/scan.rs"]
 mod scan;
 
