@@ -14,6 +14,51 @@ pub fn of_code(code: u8) -> Ending {
     }
 }
 
+/// How a command ends whose result was printed, or could not be.
+pub fn after(printed: Result<(), Failure>, exit: Exit) -> Ending {
+    printed.map_err(|why| why.of_result(exit)).map(|()| exit)
+}
+
+/// What is written and printed of a known result, each for itself: a failure keeps no other away
+/// and leaves the exit code of a verdict as it is, but *done* becomes *failed*.
+#[derive(Default)]
+pub struct Outputs(Option<Failure>);
+
+impl Outputs {
+    /// Takes the outcome of one of them; what it made.
+    pub fn add<T>(&mut self, outcome: Result<T, Failure>) -> Option<T> {
+        let why = match outcome {
+            Ok(made) => return Some(made),
+            Err(why) => why,
+        };
+        match &mut self.0 {
+            None => self.0 = Some(why),
+            Some(all) => {
+                all.exit = if all.exit == Exit::Done { why.exit } else { all.exit };
+                all.parts.extend(why.parts);
+            }
+        }
+        None
+    }
+
+    /// The end of a command with this result.
+    pub fn end(self, exit: Exit) -> Ending {
+        after(self.0.map_or(Ok(()), Err), exit)
+    }
+
+    /// The same where the code may be that of a program that was measured.
+    pub fn end_with(self, code: u8) -> Ending {
+        match self.0 {
+            Some(why) if code != 0 => {
+                crate::output::complain(&why.render(crate::output::colored(&std::io::stderr())));
+                of_code(code)
+            }
+            Some(why) => Err(why),
+            None => of_code(code),
+        }
+    }
+}
+
 /// What the help says at its end.
 pub const HELP: &str = "Examples:\n  punctual demo\n  punctual attach --explain -- \
                         ./control-loop\n  punctual measure timer --require 'max < 2ms'\n  \
@@ -22,3 +67,20 @@ pub const HELP: &str = "Examples:\n  punctual demo\n  punctual attach --explain 
                         lists all), vm:./bzImage your own image.\n\nExit codes: 0 done; 1 failed \
                         while running; 2 the request was invalid, nothing was started; 3 a stated \
                         requirement was not met; 4 measured, but the evidence cannot be used.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_went_away_is_no_failure() {
+        let gone = || Err::<(), _>(Failure::from(std::io::Error::from_raw_os_error(32)));
+        let codes =
+            [Exit::Done, Exit::NotMet].map(|exit| after(gone(), exit).map_err(|of| of.exit));
+        assert_eq!(codes, [Err(Exit::Done), Err(Exit::NotMet)]);
+        let mut outputs = Outputs::default();
+        outputs.add(gone());
+        outputs.add::<()>(Err(Failure::failed("full")));
+        assert_eq!(outputs.end(Exit::Done).map_err(|of| of.exit), Err(Exit::Failed));
+    }
+}

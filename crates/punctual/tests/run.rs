@@ -180,7 +180,8 @@ fn metrics_have_the_figures_of_the_summary() {
     let held: Vec<&str> = held.map(|one| one.labels["verdict"].as_str()).collect();
     assert_eq!((held, samples["punctual_exit_code"][0].value), (vec!["none-asked"], 0.0));
     let failed = run("none/x.prom");
-    assert_eq!(failed.status.code(), Some(0), "{}", text(&failed));
+    assert_eq!(failed.status.code(), Some(1), "{}", text(&failed));
+    assert!(text(&failed).contains("cannot write none/x.prom"), "{}", text(&failed));
     let summary = place.summary();
     let findings = summary["findings"].as_array().unwrap();
     let found = findings.iter().find(|one| one["id"] == "metrics-not-written");

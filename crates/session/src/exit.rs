@@ -49,6 +49,11 @@ impl Failure {
         });
         parts.collect::<Vec<_>>().join("\n")
     }
+    /// This failure to write or print a result that is known: the code of its verdict stands.
+    pub fn of_result(self, exit: Exit) -> Failure {
+        let exit = if exit == Exit::Done { self.exit } else { exit };
+        Failure { exit, ..self }
+    }
     /// It was measured, and the evidence cannot be used.
     pub fn no_evidence(message: impl Display) -> Failure {
         Failure { exit: Exit::NoEvidence, parts: harmless(message) }

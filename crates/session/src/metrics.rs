@@ -40,12 +40,8 @@ impl MetricsFile {
 
     /// Replaces the file for the last time, when findings are no longer taken.
     pub fn conclude(&mut self, text: &str) -> Result<(), Failure> {
-        // What failed before is a finding; it is not reported again.
-        let is_new = self.why.is_none();
         let cannot = |why| Failure::failed(format!("cannot write {}: {why}", self.path.display()));
-        replace(&self.path, text)
-            .map_err(cannot)
-            .or_else(|why| if is_new { Err(why) } else { Ok(()) })
+        replace(&self.path, text).map_err(cannot)
     }
 
     /// Replaces the file as a whole. What fails becomes a finding.
@@ -115,6 +111,9 @@ mod tests {
         file.write("three\n");
         let finding = file.finding("attached").expect("it failed");
         assert_eq!(finding.message, "the metrics were not written 1 of 3 times");
-        assert_eq!(fs::read_dir(directory.path()).expect("it is there").count(), 1, "left behind");
+        assert!(file.conclude("four\n").is_err(), "the last ones are missing");
+        let mut whole = MetricsFile::new(directory.path().join("y.prom"));
+        assert!(whole.conclude("four\n").is_ok());
+        assert_eq!(fs::read_dir(directory.path()).expect("it is there").count(), 2, "left behind");
     }
 }

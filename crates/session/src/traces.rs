@@ -172,7 +172,7 @@ fn add_cycles(
     let Ended { exit, trouble, .. } =
         end::end(writer, outcome, measured, &Further::default(), |_| Ok(()));
     if let Some(trouble) = trouble {
-        return Err(trouble);
+        return Err(trouble.of_result(exit));
     }
     let described = cycles.described().into_iter().chain(cycles.missed());
     let described = described.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>());

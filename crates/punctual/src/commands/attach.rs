@@ -6,7 +6,7 @@ use super::answer;
 use super::beside::Beside;
 use super::bundle::show_options;
 use super::run::EngineArgs;
-use crate::exit::{self, Ending, Failure};
+use crate::exit::{Ending, Failure, Outputs};
 use crate::{live, output};
 use punctual_bundle::Bundle;
 use punctual_core::cycle::CycleKind;
@@ -165,11 +165,12 @@ pub fn run(args: Args) -> Ending {
     let mut finished = finished?;
     let Args { json, details, quiet, beside, .. } = args;
     let output = Output { to_stderr: is_command, json, details, quiet, beside };
-    output.show(&mut finished, whole.as_deref())?;
+    let mut outputs = Outputs::default();
+    output.show(&mut finished, whole.as_deref(), &mut outputs);
     let code = finished.summary.verdict.exit_code(finished.command);
     // A command's own code ends the process at once: what it holds in tracefs would stay there.
     drop(finished);
-    exit::of_code(code)
+    outputs.end_with(code)
 }
 
 /// The id of a process; a name is answered with what to type.
@@ -211,14 +212,16 @@ impl Output {
 
     /// The answer, the figures, where the bundle is; or why there is nothing.
     /// `whole`: the bundle that it continues, which then has the figures.
-    fn show(&self, finished: &mut FinishedRun, whole: Option<&Path>) -> Result<(), Failure> {
+    fn show(&self, finished: &mut FinishedRun, whole: Option<&Path>, outputs: &mut Outputs) {
         if let Some(whole) = whole {
             whole.clone_into(&mut finished.directory);
         }
         let bundle = Bundle::open(&finished.directory).ok();
         let none = finished.attached().and_then(|program| program.nothing_found.clone());
-        // Whatever cannot be printed, the files are written.
-        let written = bundle.as_ref().map_or(Ok(()), |bundle| self.beside.write(bundle));
+        outputs.add(finished.trouble.take().map_or(Ok(()), Err));
+        if let Some(bundle) = &bundle {
+            self.beside.write(bundle, outputs);
+        }
         // Of parts, the others have figures.
         let is_empty = none.is_some() && whole.is_none();
         if !is_empty {
@@ -226,27 +229,29 @@ impl Output {
                 answer::add(bundle, &mut finished.summary);
             }
             let of_all = bundle.as_ref().filter(|_| whole.is_some());
-            self.figures(finished, of_all)?;
-        }
-        if let Some(trouble) = finished.trouble.take() {
-            return Err(trouble);
+            outputs.add(self.figures(finished, of_all));
         }
         none.iter().for_each(|why| output::complain(why));
         if !is_empty && !self.json {
-            if let Some(bundle) = bundle.filter(|_| self.details) {
-                self.print(&super::explain::brief(&bundle))?;
-            }
-            let name = shown(&finished.directory);
-            self.print(&format!("\nbundle  {name}\nreport  punctual report {name}\n"))?;
-            let terminal = match self.to_stderr {
-                true => output::terminal_size(std::io::stderr()),
-                false => output::terminal_size(std::io::stdout()),
-            };
-            if self.quiet || terminal.is_none() {
-                self.print(&terminal::closing(&finished.summary, &show_options()))?;
-            }
+            outputs.add(self.close(finished, bundle.as_ref()));
         }
-        written
+    }
+
+    /// The last lines.
+    fn close(&self, finished: &FinishedRun, bundle: Option<&Bundle>) -> Result<(), Failure> {
+        if let Some(bundle) = bundle.filter(|_| self.details) {
+            self.print(&super::explain::brief(bundle))?;
+        }
+        let name = shown(&finished.directory);
+        self.print(&format!("\nbundle  {name}\nreport  punctual report {name}\n"))?;
+        let terminal = match self.to_stderr {
+            true => output::terminal_size(std::io::stderr()),
+            false => output::terminal_size(std::io::stdout()),
+        };
+        match self.quiet || terminal.is_none() {
+            true => self.print(&terminal::closing(&finished.summary, &show_options())),
+            false => Ok(()),
+        }
     }
 
     /// `of_all`: the bundle of all parts, where there are several.

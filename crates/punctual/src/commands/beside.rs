@@ -2,7 +2,7 @@
 //! record among those of earlier runs.
 
 use super::bundle_page;
-use crate::exit::Failure;
+use crate::exit::{Failure, Outputs};
 use crate::output;
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;
@@ -54,22 +54,17 @@ impl Beside {
         Ok(())
     }
 
-    /// Writes the files about a bundle, each for itself: one that fails keeps no other away.
-    ///
-    /// # Errors
-    /// The first that cannot be made or written.
-    pub fn write(&self, bundle: &Bundle) -> Result<(), Failure> {
-        let page = |path: &PathBuf| bundle_page::write(std::slice::from_ref(bundle), path);
-        let page = self.report.as_ref().map_or(Ok(()), page);
-        let verdicts = [(&self.junit, Format::Junit), (&self.lava, Format::Lava)];
-        let written = verdicts.map(|(path, format)| {
-            path.as_ref().map_or(Ok(()), |path| {
-                let mut bytes = Vec::new();
-                export::export(bundle, format, &mut bytes).map_err(Failure::failed)?;
-                output::write_to(Some(path), &bytes)
-            })
-        });
-        written.into_iter().fold(page, Result::and)
+    /// Writes the files about a bundle.
+    pub fn write(&self, bundle: &Bundle, outputs: &mut Outputs) {
+        if let Some(path) = &self.report {
+            outputs.add(bundle_page::write(std::slice::from_ref(bundle), path));
+        }
+        for (path, format) in [(&self.junit, Format::Junit), (&self.lava, Format::Lava)] {
+            let Some(path) = path else { continue };
+            let mut bytes = Vec::new();
+            let made = export::export(bundle, format, &mut bytes).map_err(Failure::failed);
+            outputs.add(made.and_then(|()| output::write_to(Some(path), &bytes)));
+        }
     }
 
     /// Holds the bundle of a measurement that has ended elsewhere against the baseline: the figures
@@ -135,5 +130,42 @@ fn writable(path: &Path) -> io::Result<()> {
             }
         }
         Err(why) => Err(why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Exit;
+
+    #[test]
+    fn a_file_that_cannot_be_written_keeps_no_other_away_and_leaves_the_verdict() {
+        let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/bundles/good");
+        let bundle = Bundle::open(Path::new(fixture)).expect("it opens");
+        let names = ["page", "junit", "lava"];
+        let all = [Exit::Done, Exit::Failed, Exit::NotMet, Exit::NoEvidence];
+        for full in [&[][..], &[0], &[1], &[2], &[0, 1, 2]] {
+            let place = tempfile::tempdir().expect("a directory");
+            let path = |file: usize| match full.contains(&file) {
+                true => PathBuf::from("/dev/full"),
+                false => place.path().join(names[file]),
+            };
+            let [report, junit, lava] = [0, 1, 2].map(|file| Some(path(file)));
+            let (baseline, commit, baseline_required) = (None, None, false);
+            let beside = Beside { report, junit, lava, baseline, commit, baseline_required };
+            for exit in all {
+                let mut outputs = Outputs::default();
+                beside.write(&bundle, &mut outputs);
+                let others = (0..names.len()).filter(|file| !full.contains(file));
+                others.for_each(|file| assert!(path(file).metadata().is_ok_and(|of| of.len() > 0)));
+                let Err(why) = outputs.end(exit) else {
+                    assert!(full.is_empty());
+                    continue;
+                };
+                let said = why.render(false);
+                assert_eq!(said.matches("cannot write /dev/full").count(), full.len(), "{said}");
+                assert_eq!(why.exit, if exit == Exit::Done { Exit::Failed } else { exit });
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! `punctual check`: whether this system is ready for real time.
 
 use super::bundle::show_options;
-use crate::exit::{Ending, Exit, Failure};
+use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
 use punctual_core::CpuSet;
 use punctual_core::words::{nearest, suggestion};
@@ -56,13 +56,14 @@ pub fn run(args: Args) -> Ending {
         return fix(&files, &results, args.dry_run);
     }
     let document = serde_json::json!({ "rules": results });
-    if args.json {
-        output::print_json(&document)?;
+    let printed = if args.json {
+        output::print_json(&document)
     } else {
         let rules = CheckRule::read(&document).unwrap_or_default();
-        output::print(&terminal::checks(&rules, &show_options()))?;
-    }
-    Ok(if fails(&results, args.fail_on.as_deref()) { Exit::NotMet } else { Exit::Done })
+        output::print(&terminal::checks(&rules, &show_options()))
+    };
+    let fails = fails(&results, args.fail_on.as_deref());
+    exit::after(printed, if fails { Exit::NotMet } else { Exit::Done })
 }
 
 fn explain(rule: &str) -> Ending {

@@ -3,7 +3,7 @@
 use super::bundle::open_checked;
 use super::printing;
 use super::stored::{Stored, StoredRun};
-use crate::exit::{Ending, Exit, Failure};
+use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
 use punctual_analyze::compare::gate::{Gate, Kind, Limit};
 use punctual_analyze::compare::{self, Options, SideInput};
@@ -89,8 +89,9 @@ pub fn run(args: Args) -> Ending {
     let options = Options { gates, matches: args.matches.clone() };
     let mut comparison = compare::compare(&inputs, &options).map_err(Failure::refused)?;
     comparison.answer = Some(sentence::answer_of(&comparison));
-    write(&args, &comparison)?;
-    Ok(Exit::of_word(comparison.verdict))
+    let mut outputs = Outputs::default();
+    write(&args, &comparison, &mut outputs);
+    outputs.end(Exit::of_word(comparison.verdict))
 }
 
 /// The runs of a side, each with the name by which it was given.
@@ -166,15 +167,16 @@ fn identity(name: &str, bundle: &Bundle) -> Identity {
     }
 }
 
-fn write(args: &Args, comparison: &Comparison) -> Result<(), Failure> {
+fn write(args: &Args, comparison: &Comparison, outputs: &mut Outputs) {
     if let Some(path) = &args.html {
-        let page = html::comparison(comparison).map_err(Failure::failed)?;
-        output::write_to(Some(path), page.as_bytes())?;
+        let page = html::comparison(comparison).map_err(Failure::failed);
+        outputs.add(page.and_then(|page| output::write_to(Some(path), page.as_bytes())));
     }
     if let Some(path) = &args.junit {
         let mut xml = Vec::new();
-        export::write_junit_of_gates(comparison, &mut xml).map_err(Failure::failed)?;
-        output::write_to(Some(path), &xml)?;
+        let made = export::write_junit_of_gates(comparison, &mut xml).map_err(Failure::failed);
+        outputs.add(made.and_then(|()| output::write_to(Some(path), &xml)));
     }
-    printing::print(comparison, args.json, |o| terminal::comparison(comparison, o), &[])
+    let text = |options: &_| terminal::comparison(comparison, options);
+    outputs.add(printing::print(comparison, args.json, text, &[]));
 }

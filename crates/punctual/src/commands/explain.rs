@@ -2,7 +2,7 @@
 
 use super::answer;
 use super::bundle::{CycleArgs, cycles_of, open, open_with, or_newest, show_options_of};
-use crate::exit::{Ending, Exit, Failure};
+use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
 use punctual_analyze::Explanations;
 use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
@@ -118,26 +118,23 @@ pub fn run(args: Args) -> Ending {
     if let Some(Converted { none: Some(why), exit, .. }) = &converted {
         return Err(no_cycles(why.clone(), *exit));
     }
+    let mut outputs = Outputs::default();
     if let Some(path) = &args.perfetto {
-        write_perfetto(&bundle, &explanations, path)?;
+        outputs.add(write_perfetto(&bundle, &explanations, path));
     }
-    if args.json {
-        output::print_figures(&explanations.document(), bundle.timebase())?;
+    outputs.add(if args.json {
+        output::print_figures(&explanations.document(), bundle.timebase())
     } else {
         let checks: Option<serde_json::Value> = bundle.document("check").unwrap_or_default();
         let shown = args.worst.unwrap_or(SHOWN_BY_DEFAULT);
-        output::print(&answer_of(&bundle))?;
+        let mut text = answer_of(&bundle);
         if let Some(converted) = &converted {
-            output::print(&format!("{}\n\n", converted.described.join("\n")))?;
+            text += &format!("{}\n\n", converted.described.join("\n"));
         }
-        output::print(&terminal::explanations(
-            &explanations,
-            shown,
-            &Rules::of(checks.as_ref()),
-            &show_options_of(&bundle),
-        ))?;
-    }
-    Ok(match converted {
+        let (rules, options) = (Rules::of(checks.as_ref()), show_options_of(&bundle));
+        output::print(&(text + &terminal::explanations(&explanations, shown, &rules, &options)))
+    });
+    outputs.end(match converted {
         _ if explanations.contradiction().is_some() => Exit::NoEvidence,
         Some(converted) => converted.exit,
         None => Exit::Done,
@@ -208,23 +205,23 @@ fn exactly(args: &Args, bundle: &Bundle) -> Ending {
             exact_difference::compare(bundle, here, other, messages)?
         }
     };
+    let mut outputs = Outputs::default();
     if let Some(path) = &args.folded {
-        output::stream_to(Some(path), |out| {
+        outputs.add(output::stream_to(Some(path), |out| {
             export::exact_folded(&document, out).map_err(Failure::from)
-        })?;
+        }));
     }
     if let Some(path) = &args.perfetto {
-        output::stream_to(Some(path), |out| {
+        outputs.add(output::stream_to(Some(path), |out| {
             export::exact_perfetto(&document, out).map_err(Failure::from)
-        })?;
+        }));
     }
-    if args.json {
-        output::print_figures(&document, bundle.timebase())?;
-    } else {
-        let shown = args.worst.unwrap_or(exact::SHOWN);
-        output::print(&terminal::exact(&document, shown, &show_options_of(bundle)))?;
-    }
-    Ok(Exit::Done)
+    let shown = args.worst.unwrap_or(exact::SHOWN);
+    outputs.add(match args.json {
+        true => output::print_figures(&document, bundle.timebase()),
+        false => output::print(&terminal::exact(&document, shown, &show_options_of(bundle))),
+    });
+    outputs.end(Exit::Done)
 }
 
 /// After the figures of a run or a bundle: the worst sample of each series. Prints nothing if no

@@ -4,7 +4,7 @@ pub mod exit;
 pub mod report;
 
 use super::printing;
-use crate::exit::{Ending, Exit, Failure};
+use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
 use punctual_core::Nanos;
 use punctual_report::{html, terminal};
@@ -119,24 +119,23 @@ fn search(args: SearchArgs) -> Ending {
     let parallel = args.jobs.map(usize::from);
     let Ended { document, interrupted } =
         run::run(&spec, &place, parallel, output::messages(args.quiet))?;
-    let page = match html::BUILT {
-        true => Some(report::write(&document, &place, None)?),
-        false => None,
-    };
+    let mut outputs = Outputs::default();
+    let page = html::BUILT.then(|| report::write(&document, &place, None));
+    let page = page.and_then(|written| outputs.add(written));
     if let Some(file) = &args.junit {
-        report::write_junit(&document, file)?;
+        outputs.add(report::write_junit(&document, file));
     }
     let directory = place.display().to_string();
     let text = |options: &_| terminal::hunt(&document, &directory, options);
     let places = [("search", Some(place.as_path())), ("report", page.as_deref())];
-    printing::print(&document, args.json, text, &places)?;
+    outputs.add(printing::print(&document, args.json, text, &places));
     if interrupted {
-        return Err(Failure::failed(format!(
-            "interrupted: continue with `punctual hunt --resume {}`",
-            shown(&place)
-        )));
+        let next = format!("punctual hunt --resume {}", shown(&place));
+        let why = format!("interrupted: continue with `{next}`");
+        outputs.add::<()>(Err(Failure::failed(why)));
+        return outputs.end(Exit::Done);
     }
-    Ok(match args.bisect {
+    outputs.end(match args.bisect {
         true => Exit::of_word(document.verdict()),
         false => document.exit(),
     })

@@ -2,7 +2,7 @@
 
 use super::answer;
 use super::bundle::{CycleArgs, open, show_options_of};
-use crate::exit::{Ending, Exit, Failure};
+use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::import::{ImportOptions, Tool, import};
 use punctual_report::terminal;
@@ -86,15 +86,12 @@ pub fn run(args: Args) -> Ending {
     };
     if let Some(converted) = converted {
         output::say(&format!("{}\n", converted.described.join("\n")));
-        say_answer(&directory, &args.cycles)?;
-        output::print(&format!("{}\n", shown(&directory)))?;
-        return match converted.none {
-            Some(why) if converted.exit == Exit::Done => {
-                output::say(&format!("{why}\n"));
-                Ok(Exit::Done)
-            }
-            _ => Ok(converted.exit),
-        };
+        let said = say_answer(&directory, &args.cycles);
+        let named = output::print(&format!("{}\n", shown(&directory)));
+        if let Some(why) = converted.none.filter(|_| converted.exit == Exit::Done) {
+            output::say(&format!("{why}\n"));
+        }
+        return exit::after(said.and(named), converted.exit);
     }
     let cannot_read = |why| Failure::refused(format!("cannot read {}: {why}", shown(&args.file)));
     let mut input = File::open(&args.file).map_err(cannot_read)?;
@@ -106,10 +103,11 @@ pub fn run(args: Args) -> Ending {
     };
     let summary = import(&mut input, &directory, &options, punctual_analyze::summarize)
         .map_err(|why| Failure::refused(format!("{}: {why}", shown(&args.file))))?;
-    say_answer(&directory, &args.cycles)?;
-    output::print(&format!("{}\n", shown(&directory)))?;
+    let said = say_answer(&directory, &args.cycles);
+    let named = output::print(&format!("{}\n", shown(&directory)));
     // A tool that stopped or failed was imported all the same.
-    Ok(if options.asked.requirements.is_empty() { Exit::Done } else { summary.verdict.exit() })
+    let is_judged = !options.asked.requirements.is_empty();
+    exit::after(said.and(named), if is_judged { summary.verdict.exit() } else { Exit::Done })
 }
 
 /// The answer, where something was asked.

@@ -1,7 +1,7 @@
 //! `punctual pairs`: the time between any two points of a recording.
 
 use super::bundle::{open, show_options_of};
-use crate::exit::{Ending, Exit, Failure};
+use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
 use punctual_analyze::Validity;
 use punctual_analyze::pairs::{
@@ -117,13 +117,16 @@ pub fn run(args: Args) -> Ending {
     let lanes = look(&opened, gaps, &windows(&results, detail));
     let mut document = document(&results, detail, &lanes, names, &opened.recorded);
     gate(&mut document, &Validity::of_bundle(&bundle));
-    if args.json {
-        output::print_figures(&document, bundle.timebase())?;
-    } else {
-        let text = terminal::pairs(&document, args.worst, &show_options_of(&bundle));
-        if args.aside { output::say(&text) } else { output::print(&text)? }
-    }
-    Ok(Exit::of_word(document.verdict))
+    let text = |options: &_| terminal::pairs(&document, args.worst, options);
+    let printed = match (args.json, args.aside) {
+        (true, _) => output::print_figures(&document, bundle.timebase()),
+        (false, true) => {
+            output::say(&text(&show_options_of(&bundle)));
+            Ok(())
+        }
+        (false, false) => output::print(&text(&show_options_of(&bundle))),
+    };
+    exit::after(printed, Exit::of_word(document.verdict))
 }
 
 fn requests(args: &Args, names: &Names) -> Result<Vec<Request>, Failure> {

@@ -12,7 +12,7 @@ pub use settings::{in_toml, pair};
 use super::answer;
 use super::bundle::show_options;
 use super::lab::LabFile;
-use crate::exit::{Ending, Exit, Failure};
+use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output::colored;
 use crate::{live, output};
 use punctual_bundle::summary::Summary;
@@ -162,21 +162,17 @@ fn run_locally(args: &Common, asked: &Asked, continued: Option<&Path>) -> Ending
     let finished = session::run(&plan, &loaded, context, &mut *watcher);
     watcher.end();
     drop(watcher);
-    let mut finished = finished?;
+    let (mut finished, mut outputs) = (finished?, Outputs::default());
+    outputs.add(finished.trouble.take().map_or(Ok(()), Err));
     if let Some(whole) = whole {
         // The figures of all parts.
-        show_returned(args, &whole)?;
-        return finished.trouble.map_or(Ok(finished.exit), Err);
+        show_returned(args, &whole, &mut outputs);
+    } else {
+        outputs.add(show(&mut finished, args.json));
+        write_beside(args, &plan, &finished, &mut outputs);
+        outputs.add(close(&finished.summary, args));
     }
-    // Whatever cannot be printed, the files are written.
-    let shown = show(&mut finished, args.json);
-    let written = write_beside(args, &plan, &finished);
-    let closed = close(&finished.summary, args);
-    if let Some(trouble) = finished.trouble {
-        return Err(trouble);
-    }
-    shown.and(written).and(closed)?;
-    Ok(finished.exit)
+    outputs.end(finished.exit)
 }
 
 /// Runs an experiment on a target other than this process, shows its bundle, and returns the exit
@@ -194,12 +190,15 @@ fn run_elsewhere(target: &TargetPlan, args: &Common, asked: &Asked) -> Ending {
         }
         Returned::Bundle(exit) => exit,
     };
-    let exit = args.beside.hold(&remote.output)?.map_or(exit, |held| held.verdict.exit());
-    show_returned(args, &remote.output)?;
+    let mut outputs = Outputs::default();
+    let held = outputs.add(args.beside.hold(&remote.output)).flatten();
+    let exit = held.map_or(exit, |held| held.verdict.exit());
+    show_returned(args, &remote.output, &mut outputs);
     if args.exact && !args.json {
-        output::print(&super::explain::exactly_of(&remote.output)?)?;
+        let exactly = super::explain::exactly_of(&remote.output);
+        outputs.add(exactly.and_then(|text| output::print(&text)));
     }
-    Ok(exit)
+    outputs.end(exit)
 }
 
 fn show(finished: &mut FinishedRun, json: bool) -> Result<(), Failure> {
@@ -254,12 +253,13 @@ pub fn name_bundle(directory: &Path) -> Result<(), Failure> {
 }
 
 /// Shows a bundle that came back from a target, as a run here is shown.
-fn show_returned(args: &Common, directory: &Path) -> Result<(), Failure> {
-    let bundle = Bundle::open(directory).map_err(Failure::failed)?;
+fn show_returned(args: &Common, directory: &Path, outputs: &mut Outputs) {
+    let opened = Bundle::open(directory).map_err(Failure::failed);
+    let Some(bundle) = outputs.add(opened) else { return };
     let summary = answer::summarize(&bundle);
-    let shown = show_bundle(args, &bundle, &summary);
-    let written = args.beside.write(&bundle);
-    shown.and(written).and(close(&summary, args))
+    outputs.add(show_bundle(args, &bundle, &summary));
+    args.beside.write(&bundle, outputs);
+    outputs.add(close(&summary, args));
 }
 
 fn show_bundle(args: &Common, bundle: &Bundle, summary: &Summary) -> Result<(), Failure> {
@@ -273,14 +273,16 @@ fn show_bundle(args: &Common, bundle: &Bundle, summary: &Summary) -> Result<(), 
 }
 
 /// The files that were asked for beside the bundle.
-fn write_beside(args: &Common, plan: &Plan, finished: &FinishedRun) -> Result<(), Failure> {
-    let bundle = Bundle::open(&finished.directory).map_err(Failure::failed)?;
-    args.beside.write(&bundle)?;
+fn write_beside(args: &Common, plan: &Plan, finished: &FinishedRun, outputs: &mut Outputs) {
+    let opened = Bundle::open(&finished.directory).map_err(Failure::failed);
+    let Some(bundle) = outputs.add(opened) else { return };
+    args.beside.write(&bundle, outputs);
     let threads = systress_threads(plan, &bundle);
-    threads.iter().try_for_each(|thread| thread.write(&bundle))?;
-    match threads.is_empty() || args.quiet || args.json {
-        true => Ok(()),
-        false => output::print(&systress_closing(&threads, &bundle)),
+    for thread in &threads {
+        outputs.add(thread.write(&bundle));
+    }
+    if !(threads.is_empty() || args.quiet || args.json) {
+        outputs.add(output::print(&systress_closing(&threads, &bundle)));
     }
 }
 

@@ -1,7 +1,7 @@
 //! `punctual sections`: the longest sections of a kernel that are not preemptible.
 
 use super::bundle::{open, show_options};
-use crate::exit::{Ending, Exit, Failure};
+use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::hunt::together;
 use punctual_report::terminal;
@@ -75,10 +75,9 @@ pub fn run(args: Args) -> Ending {
     let longest = document.longest();
     let judged = required.iter().map(|one| one.judge(longest, document.ns_per_instruction));
     document.required = judged.collect();
-    if args.json {
-        output::print_json(&document)?;
-    } else {
-        output::print(&terminal::sections(&document, args.worst, &show_options()))?;
-    }
-    Ok(Exit::of_word(together(&document.required)))
+    let printed = match args.json {
+        true => output::print_json(&document),
+        false => output::print(&terminal::sections(&document, args.worst, &show_options())),
+    };
+    exit::after(printed, Exit::of_word(together(&document.required)))
 }

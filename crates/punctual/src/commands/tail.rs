@@ -1,7 +1,7 @@
 //! `punctual tail`: predicts latencies beyond the observed maximum of a run.
 
 use super::bundle::{open, show_options};
-use crate::exit::{Ending, Exit, Failure};
+use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
 use punctual_report::{html, terminal};
 use punctual_session::explained::{self, Wanted};
@@ -58,14 +58,14 @@ pub fn run(args: Args) -> Ending {
     )
     .map_err(Failure::refused)?;
     tails.findings.extend(explained.into_iter().flat_map(|explained| explained.findings));
+    let mut outputs = Outputs::default();
     if let Some(path) = &args.html {
-        let page = html::tails(&tails).map_err(Failure::failed)?;
-        output::write_to(Some(path), page.as_bytes())?;
+        let page = html::tails(&tails).map_err(Failure::failed);
+        outputs.add(page.and_then(|page| output::write_to(Some(path), page.as_bytes())));
     }
-    if args.json {
-        output::print_json(&tails)?;
-    } else {
-        output::print(&terminal::tails(&tails, args.gates, &show_options()))?;
-    }
-    Ok(Exit::Done)
+    outputs.add(match args.json {
+        true => output::print_json(&tails),
+        false => output::print(&terminal::tails(&tails, args.gates, &show_options())),
+    });
+    outputs.end(Exit::Done)
 }

@@ -2,7 +2,7 @@
 
 use super::beside::check_report;
 use super::bundle::show_options;
-use crate::exit::{Ending, Exit, Failure};
+use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
 use punctual_core::Nanos;
 use punctual_report::{html, openmetrics, terminal};
@@ -54,19 +54,20 @@ pub fn run(args: Args) -> Ending {
     }
     check_report(args.report.as_deref())?;
     let document = trend(&baseline, args.since)?;
+    let mut outputs = Outputs::default();
     if let Some(file) = &args.report {
-        let page = html::trend(&document, &shown(&args.directory)).map_err(Failure::failed)?;
-        output::write_to(Some(file), page.as_bytes())?;
+        let page = html::trend(&document, &shown(&args.directory)).map_err(Failure::failed);
+        outputs.add(page.and_then(|page| output::write_to(Some(file), page.as_bytes())));
     }
     if let Some(file) = &args.metrics {
-        output::write_to(Some(file), openmetrics::trend(&document).as_bytes())?;
+        outputs.add(output::write_to(Some(file), openmetrics::trend(&document).as_bytes()));
     }
-    if args.json {
-        output::print_json(&document)?;
+    outputs.add(if args.json {
+        output::print_json(&document)
     } else if document.histories.is_empty() && document.left_out.is_empty() {
-        output::print(&format!("no runs are kept in {}\n", shown(&args.directory)))?;
+        output::print(&format!("no runs are kept in {}\n", shown(&args.directory)))
     } else {
-        output::print(&terminal::trend(&document, &show_options()))?;
-    }
-    Ok(Exit::Done)
+        output::print(&terminal::trend(&document, &show_options()))
+    });
+    outputs.end(Exit::Done)
 }

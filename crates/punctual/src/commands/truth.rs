@@ -1,7 +1,7 @@
 //! `punctual truth`: how often explanations are right.
 
 use super::bundle::show_options;
-use crate::exit::{Ending, Exit, Failure};
+use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::truth::{TRUTH_SCHEMA, TruthDocument, TruthScore, TruthSystem};
 use punctual_core::Nanos;
@@ -90,13 +90,12 @@ pub fn run(args: Args) -> Ending {
     }
     let version = env!("PUNCTUAL_VERSION").to_owned();
     let document = TruthDocument { schema: TRUTH_SCHEMA.to_owned(), version, systems };
-    if args.json {
-        output::print_json(&document)?;
-    } else {
-        output::print(&terminal::truth(&document, &show_options()))?;
-    }
+    let printed = match args.json {
+        true => output::print_json(&document),
+        false => output::print(&terminal::truth(&document, &show_options())),
+    };
     let low = document.systems.iter().any(|system| system.virtual_time && is_below(system));
-    Ok(if low { Exit::NotMet } else { Exit::Done })
+    exit::after(printed, if low { Exit::NotMet } else { Exit::Done })
 }
 
 fn in_guests(args: &Args, progress: &dyn Fn(String)) -> Result<Vec<TruthSystem>, Failure> {

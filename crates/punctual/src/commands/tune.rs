@@ -6,7 +6,7 @@ mod report;
 mod undo;
 
 use super::printing;
-use crate::exit::{Ending, Exit, Failure};
+use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
 use punctual_bundle::tune::{TuningDocument, TuningEnd};
 use punctual_core::Nanos;
@@ -219,28 +219,26 @@ fn after_boot(outcome: Outcome, place: &Path, json: bool) -> Ending {
 /// Shows what was found, and how it ended.
 fn show(ended: Ended, place: &Path, json: bool) -> Ending {
     let Ended { document, broken } = ended;
-    print(&document, place, json, None)?;
+    let mut outputs = print(&document, place, json, None);
     match broken {
-        Some(why) => Err(why),
-        None => Ok(exit(&document)),
+        Some(why) => {
+            outputs.add::<()>(Err(why));
+            outputs.end(Exit::Done)
+        }
+        None => outputs.end(exit(&document)),
     }
 }
 
 /// Prints the tables, and writes the page.
-fn print(
-    document: &TuningDocument,
-    place: &Path,
-    json: bool,
-    page: Option<&Path>,
-) -> Result<(), Failure> {
-    let page = match html::BUILT {
-        true => Some(report::write(document, place, page)?),
-        false => None,
-    };
+fn print(document: &TuningDocument, place: &Path, json: bool, page: Option<&Path>) -> Outputs {
+    let mut outputs = Outputs::default();
+    let page = html::BUILT.then(|| report::write(document, place, page));
+    let page = page.and_then(|written| outputs.add(written));
     let directory = place.display().to_string();
     let text = |options: &_| terminal::tune(document, &directory, options);
     let places = [("tuning", Some(place)), ("report", page.as_deref())];
-    printing::print(document, json, text, &places)
+    outputs.add(printing::print(document, json, text, &places));
+    outputs
 }
 
 /// The exit code that it means.

@@ -1,7 +1,7 @@
 //! `punctual hunt report`: what a search found, once more.
 
 use crate::commands::printing;
-use crate::exit::{Ending, Failure};
+use crate::exit::{Ending, Failure, Outputs};
 use crate::output;
 use punctual_bundle::Member;
 use punctual_bundle::hunt::{HUNT_SCHEMA, HuntDocument};
@@ -36,14 +36,16 @@ pub fn run(args: Args) -> Ending {
         return Err(Failure::refused(html::WITHOUT_PAGES));
     }
     let document = read(&args.directory)?;
-    let page = write(&document, &args.directory, args.output.as_deref())?;
+    let mut outputs = Outputs::default();
+    let page = outputs.add(write(&document, &args.directory, args.output.as_deref()));
     if let Some(file) = &args.junit {
-        write_junit(&document, file)?;
+        outputs.add(write_junit(&document, file));
     }
     let directory = args.directory.display().to_string();
     let text = |options: &_| terminal::hunt(&document, &directory, options);
-    printing::print(&document, args.json, text, &[("report", Some(&page))])?;
-    Ok(document.exit())
+    let places = [("report", page.as_deref())];
+    outputs.add(printing::print(&document, args.json, text, &places));
+    outputs.end(document.exit())
 }
 
 /// What a search found, in its directory.

@@ -3,7 +3,7 @@
 use crate::commands::bundle_page;
 use crate::commands::printing;
 use crate::commands::stored::{Stored, StoredRun};
-use crate::exit::{Ending, Failure};
+use crate::exit::{Ending, Failure, Outputs};
 use crate::output;
 use punctual_analyze::lab::{StoredCell, of_runs, pool, requiring};
 use punctual_bundle::lab::{self, CellDocument, LabDocument};
@@ -45,18 +45,21 @@ pub fn run(args: Args) -> Ending {
     let (document, page) = match &args.tables {
         None => {
             let document = read(&args.directory)?;
-            let page = write(&document, &args.directory, args.output.as_deref())?;
+            let page = write(&document, &args.directory, args.output.as_deref());
             (document, page)
         }
         Some(tables) => of_tables(tables, &args.directory, args.output.as_deref())?,
     };
+    let mut outputs = Outputs::default();
+    let page = outputs.add(page);
     if let Some(file) = &args.junit {
-        write_junit(&document, file)?;
+        outputs.add(write_junit(&document, file));
     }
     let directory = args.directory.display().to_string();
     let text = |options: &_| terminal::lab(&document, &directory, options);
-    printing::print(&document, args.json, text, &[("report", Some(&page))])?;
-    Ok(document.exit())
+    let places = [("report", page.as_deref())];
+    outputs.add(printing::print(&document, args.json, text, &places));
+    outputs.end(document.exit())
 }
 
 /// What a lab's directory holds, with what is known of its worst samples by now.
@@ -79,7 +82,7 @@ fn of_tables(
     tables: &Path,
     name: &Path,
     file: Option<&Path>,
-) -> Result<(LabDocument, PathBuf), Failure> {
+) -> Result<(LabDocument, Result<PathBuf, Failure>), Failure> {
     let name = name.to_string_lossy();
     let stored = Stored::of_lab(tables, &name)?;
     let cells: Vec<StoredCell<'_>> = stored.runs.iter().filter_map(stored_cell).collect();
@@ -100,7 +103,7 @@ fn of_tables(
     let page = html::lab(&document, &pooled, &[], &tables.display().to_string());
     let page = page.map_err(Failure::failed)?;
     let member = Member::root(Path::new(".")).join(format!("{name}.html"));
-    let page = output::write_page(file, &member, &page)?;
+    let page = output::write_page(file, &member, &page);
     Ok((document, page))
 }
 

@@ -2,7 +2,7 @@
 
 use super::report;
 use crate::commands::printing;
-use crate::exit::{Ending, Exit, Failure};
+use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
 use punctual_core::Nanos;
 use punctual_plan::lab::Seeds;
@@ -163,21 +163,22 @@ pub fn run(args: Args) -> Ending {
         exactly::explain(&mut document, &path, budget, &interrupts, messages);
         directory.write(&document)?;
     }
-    let page = match html::BUILT {
-        true => Some(report::write(&document, &path, None)?),
-        false => None,
-    };
+    let mut outputs = Outputs::default();
+    let page = html::BUILT.then(|| report::write(&document, &path, None));
+    let page = page.and_then(|written| outputs.add(written));
     if let Some(file) = &args.junit {
-        report::write_junit(&document, file)?;
+        outputs.add(report::write_junit(&document, file));
     }
     let directory = path.display().to_string();
     let text = |options: &_| terminal::lab(&document, &directory, options);
     let places = [("lab", Some(path.as_path())), ("report", page.as_deref())];
-    printing::print(&document, args.json, text, &places)?;
+    outputs.add(printing::print(&document, args.json, text, &places));
     if ran.interrupted {
-        return Err(Failure::failed("interrupted: run the same command again to continue"));
+        let why = "interrupted: run the same command again to continue";
+        outputs.add::<()>(Err(Failure::failed(why)));
+        return outputs.end(Exit::Done);
     }
-    Ok(document.exit())
+    outputs.end(document.exit())
 }
 
 /// The cells, and how long all of it takes.

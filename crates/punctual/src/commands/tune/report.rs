@@ -30,8 +30,7 @@ pub struct Args {
 /// Reads what was found, and shows it.
 pub fn run(args: Args) -> Ending {
     let document = found(&args.directory)?;
-    print(&document, &args.directory, args.json, args.output.as_deref())?;
-    Ok(Exit::Done)
+    print(&document, &args.directory, args.json, args.output.as_deref()).end(Exit::Done)
 }
 
 /// Writes the page; its path.
