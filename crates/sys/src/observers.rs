@@ -1,10 +1,11 @@
 //! punctual's own processes on this machine: this one, and others that measure. A process that
 //! measures says so by a socket without a file (unix(7), abstract): it needs no right, is seen by
 //! all of the same network namespace in /proc/net/unix, and goes with its process, also after
-//! kill -9.
+//! kill -9. Any user can bind such a name: it counts where the socket is root's or this user's.
 
+use crate::socket_owners::{self, Owners};
 use std::collections::BTreeSet;
-use std::fs;
+use std::{fs, io};
 
 /// What all names begin with; the process and its CPUs follow.
 pub const PREFIX: &str = "punctual/measures/";
@@ -15,19 +16,54 @@ pub const SOCKETS: &str = "/proc/net/unix";
 /// is measured.
 const MEASURING: [&str; 4] = ["measure", "ring", "raiser", "target"];
 
-/// The processes that say so in a text of [`SOCKETS`], each with its CPUs as it wrote them.
-pub fn announced(text: &str) -> impl Iterator<Item = (u32, &str)> {
+/// A process that says so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Claim<'t> {
+    pub pid: u32,
+    /// Its CPUs as it wrote them.
+    pub cpus: &'t str,
+    inode: u32,
+}
+
+/// Those in a text of [`SOCKETS`].
+pub fn claims(text: &str) -> impl Iterator<Item = Claim<'_>> {
     text.lines().filter_map(|line| {
-        let name = line.split_ascii_whitespace().nth(7)?.strip_prefix('@')?.strip_prefix(PREFIX)?;
-        let (pid, list) = name.split_once('/')?;
-        Some((pid.parse().ok()?, list))
+        let mut words = line.split_ascii_whitespace().skip(6);
+        let inode = words.next()?.parse().ok()?;
+        let (pid, cpus) = words.next()?.strip_prefix('@')?.strip_prefix(PREFIX)?.split_once('/')?;
+        Some(Claim { pid: pid.parse().ok()?, cpus, inode })
     })
+}
+
+/// The other processes in a text of [`SOCKETS`] that measure, by sockets of this user or of root.
+pub fn others(text: &str) -> Vec<Claim<'_>> {
+    // SAFETY: takes nothing, and cannot fail.
+    let (me, user) = (std::process::id(), unsafe { libc::geteuid() });
+    counting(claims(text).filter(|claim| claim.pid != me).collect(), user, socket_owners::read)
+}
+
+/// Those whose owner is this user or root. Where the kernel does not say whose a socket is (before
+/// 5.3, or without unix_diag), it counts: it can make a verdict *invalid* or *undecided*, and never
+/// *met*. Owners are read only where there is a claim: the kernel may load unix_diag for it.
+fn counting<'t>(
+    mut claims: Vec<Claim<'t>>,
+    user: u32,
+    owners: impl FnOnce() -> io::Result<Owners>,
+) -> Vec<Claim<'t>> {
+    if !claims.is_empty()
+        && let Ok(owners) = owners()
+    {
+        // A socket that is not among them has gone since.
+        let counts = |owner: &Option<u32>| owner.is_none_or(|owner| owner == 0 || owner == user);
+        claims.retain(|claim| owners.get(&claim.inode).is_some_and(counts));
+    }
+    claims
 }
 
 /// This process and all others that measure now.
 pub fn processes() -> BTreeSet<u32> {
     let text = fs::read_to_string(SOCKETS).unwrap_or_default();
-    announced(&text).map(|(pid, _)| pid).chain([std::process::id()]).collect()
+    others(&text).iter().map(|claim| claim.pid).chain([std::process::id()]).collect()
 }
 
 /// The threads that these processes have now.
@@ -46,6 +82,8 @@ pub fn observes(process: u32, comm: &str, processes: &BTreeSet<u32>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixDatagram};
 
     #[test]
     fn its_own_measuring_threads_are_no_observers() {
@@ -62,6 +100,55 @@ mod tests {
     fn names_of_others_are_passed_over() {
         let text = "0: 2 0 0 2 01 123 @punctual/measures/41/0-1\n0: 2 0 0 2 01 5 \
                     @punctual/measures/x/1\n0: 2 0 1 1 01 126 /run/x\n";
-        assert_eq!(announced(text).collect::<Vec<_>>(), [(41, "0-1")]);
+        let claim = Claim { pid: 41, cpus: "0-1", inode: 123 };
+        assert_eq!(claims(text).collect::<Vec<_>>(), [claim]);
+    }
+
+    #[test]
+    fn a_claim_counts_where_its_owner_is_root_or_the_same_user_or_not_known() {
+        let of = |inode| Claim { pid: 1_000 + inode, cpus: "0", inode };
+        let owners = Owners::from([(1, Some(0)), (2, Some(1_000)), (3, Some(65_534)), (4, None)]);
+        for (user, expected) in [(0, vec![1, 4]), (1_000, vec![1, 2, 4]), (7, vec![1, 4])] {
+            let found = counting((1..=5).map(of).collect(), user, || Ok(owners.clone()));
+            assert_eq!(found, expected.into_iter().map(of).collect::<Vec<_>>(), "user {user}");
+        }
+        let without = || Err(io::ErrorKind::NotFound.into());
+        assert_eq!(counting(vec![of(3)], 0, without), [of(3)]);
+        counting(Vec::new(), 0, || unreachable!("there is no claim"));
+    }
+
+    /// The user of a socket is that with which its thread reaches files (setfsuid(2)).
+    fn claimed_by(user: u32, pid: u32) -> UnixDatagram {
+        let bind = move || {
+            // SAFETY: takes a number; it is of this thread alone, which ends.
+            unsafe { libc::setfsuid(user) };
+            let name = format!("{PREFIX}{pid}/4000");
+            let address = SocketAddr::from_abstract_name(name).expect("an address");
+            UnixDatagram::bind_addr(&address).expect("a name that is free")
+        };
+        std::thread::spawn(bind).join().expect("it ends")
+    }
+
+    #[test]
+    fn the_kernel_says_whose_a_claim_is() {
+        // SAFETY: takes nothing, and cannot fail.
+        let user = unsafe { libc::geteuid() };
+        let (own, foreign) = (1 << 30, (1 << 30) + 1);
+        let _own = claimed_by(user, own);
+        assert!(processes().contains(&own));
+        if user != 0 {
+            return println!("SKIPPED: lacks the right to be another user");
+        }
+        let _foreign = claimed_by(65_534, foreign);
+        let text = fs::read_to_string(SOCKETS).expect("it is readable");
+        assert!(claims(&text).any(|claim| claim.pid == foreign));
+        let owners = socket_owners::read();
+        let Ok(owners) = owners else { return println!("SKIPPED: lacks unix_diag in the kernel") };
+        if !owners.values().all(Option::is_none) {
+            assert!(!processes().contains(&foreign) && processes().contains(&own));
+            let seen = counting(claims(&text).collect(), 65_534, || Ok(owners));
+            assert!(seen.iter().any(|claim| claim.pid == own), "root's counts for a user");
+            assert!(seen.iter().any(|claim| claim.pid == foreign));
+        }
     }
 }

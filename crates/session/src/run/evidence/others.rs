@@ -3,7 +3,7 @@
 use punctual_bundle::evidence::OtherMeasurement;
 use punctual_core::{CpuSet, Fact};
 use punctual_host::files::{Files, Root};
-use punctual_sys::observers::{PREFIX, SOCKETS, announced};
+use punctual_sys::observers::{self, Claim, PREFIX, SOCKETS};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
@@ -48,7 +48,7 @@ impl Announcement {
     pub fn poll(&mut self, files: &Root) {
         match files.read(SOCKETS) {
             Ok(text) => {
-                let new = others(&text, std::process::id(), &self.cpus);
+                let new = on_cpus(&observers::others(&text), &self.cpus);
                 let is_new = |other: &OtherMeasurement| !self.found.contains(other);
                 let new: Vec<OtherMeasurement> = new.into_iter().filter(is_new).collect();
                 self.found.extend(new);
@@ -65,13 +65,13 @@ impl Announcement {
     }
 }
 
-/// Those of a text of /proc/net/unix that measure on any of these CPUs.
-fn others(text: &str, me: u32, cpus: &CpuSet) -> Vec<OtherMeasurement> {
-    let of = |(pid, list): (u32, &str)| {
-        let cpus = list.parse::<CpuSet>().ok()?.intersection(cpus);
-        (!cpus.is_empty()).then_some(OtherMeasurement { pid, cpus })
+/// Those that measure on any of these CPUs.
+fn on_cpus(claims: &[Claim<'_>], cpus: &CpuSet) -> Vec<OtherMeasurement> {
+    let of = |claim: &Claim<'_>| {
+        let cpus = claim.cpus.parse::<CpuSet>().ok()?.intersection(cpus);
+        (!cpus.is_empty()).then_some(OtherMeasurement { pid: claim.pid, cpus })
     };
-    announced(text).filter(|(pid, _)| *pid != me).filter_map(of).collect()
+    claims.iter().filter_map(of).collect()
 }
 
 #[cfg(test)]
@@ -88,19 +88,23 @@ mod tests {
                     00010000 0001 01 126 /run/x\n0000000000000000: 00000002 00000000 00000000 \
                     0002 01 127 @punctual/measures/x/\n";
         let cpus: CpuSet = "1-3".parse().unwrap();
-        let found: Vec<(u32, String)> =
-            others(text, 43, &cpus).into_iter().map(|o| (o.pid, o.cpus.to_string())).collect();
-        assert_eq!(found, [(41, "1".to_owned()), (42, "2".to_owned())]);
+        let claims: Vec<Claim<'_>> = observers::claims(text).collect();
+        let found = on_cpus(&claims, &cpus);
+        let found: Vec<_> = found.iter().map(|o| (o.pid, o.cpus.to_string())).collect();
+        assert_eq!(found, [(41, "1".to_owned()), (42, "2".to_owned()), (43, "1".to_owned())]);
     }
 
     #[test]
     fn what_is_said_is_seen_in_proc() {
         let cpu = CpuSet::single(1_000);
         let held = Announcement::of(cpu.clone());
-        let text = Root::system().read(SOCKETS).unwrap();
-        assert!(others(&text, 0, &cpu).iter().any(|other| other.pid == std::process::id()));
+        let is_seen = || {
+            let text = Root::system().read(SOCKETS).unwrap();
+            let claims: Vec<Claim<'_>> = observers::claims(&text).collect();
+            on_cpus(&claims, &cpu).iter().any(|other| other.pid == std::process::id())
+        };
+        assert!(is_seen());
         drop(held);
-        let text = Root::system().read(SOCKETS).unwrap();
-        assert!(!others(&text, 0, &cpu).iter().any(|other| other.pid == std::process::id()));
+        assert!(!is_seen());
     }
 }
