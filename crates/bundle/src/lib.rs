@@ -73,7 +73,7 @@ pub use evidence::Evidence;
 pub use exit::{CommandEnd, Exit, HowEnded, ProgramEnd};
 pub use lines::{Line, LineKeeper};
 pub use manifest::{Ending, Manifest, Outcome};
-pub use member::{Member, Pinned};
+pub use member::{Member, Pinned, is_private};
 pub use meta::{PhaseMeta, SeriesMeta};
 pub use planned::Planned;
 pub use ran_on::{KernelEvidence, RanOn};

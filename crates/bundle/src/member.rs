@@ -21,6 +21,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Display, Path, PathBuf};
 use std::sync::Arc;
 
@@ -42,6 +43,20 @@ pub struct Member {
     /// What is made there is for its owner alone.
     private: bool,
 }
+
+/// Whether others may read nothing of what is recorded in this directory: it is closed to them, or
+/// the part of it is that holds events. A file that is made of it must not show them more.
+pub fn is_private(directory: &Path) -> bool {
+    let closed = |path: &Path| {
+        path.symlink_metadata().is_ok_and(|of| of.is_dir() && of.mode() & OTHERS == 0)
+    };
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    closed(directory) || HOLD_EVENTS.iter().any(|name| closed(&directory.join(name)))
+}
+
+/// The rights of the group and of others.
+const OTHERS: u32 = 0o077;
+const HOLD_EVENTS: [&str; 2] = [crate::recording::DIRECTORY, crate::windows::DIRECTORY];
 
 /// A directory that stays the same whatever becomes of its name: what is reached through it is in
 /// it.

@@ -5,7 +5,7 @@ use crate::checkpoint;
 use crate::lines::{self, Line};
 use crate::log::{self, LogContents};
 use crate::manifest::{self, Manifest};
-use crate::member::Member;
+use crate::member::{Member, is_private};
 use crate::meta::{PhaseMeta, SeriesMeta};
 use crate::planned::{PLAN, Planned};
 use crate::recording::Recording;
@@ -260,9 +260,11 @@ impl Bundle {
         BundleError::if_there(self.member(name).with_extension("json").read_json())
     }
 
-    /// What lies in its directory under this name.
+    /// What lies in its directory under this name; made there, it is as private as what was
+    /// recorded.
     pub fn member(&self, name: &str) -> Member {
-        Member::root(&self.directory).join(name)
+        let member = Member::root(&self.directory).join(name);
+        if is_private(&self.directory) { member.private() } else { member }
     }
 
     /// The plan as run (TOML); `Ok(None)` for imports.

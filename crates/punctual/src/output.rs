@@ -1,14 +1,15 @@
 //! What goes to standard output and standard error.
 
 use crate::exit::Failure;
-use punctual_bundle::{Member, Timebase};
+use punctual_bundle::{Member, Timebase, is_private};
 use punctual_plan::Problems;
 use punctual_report::format::{is_unsafe, width_of};
 use punctual_session::messages::{Listener, Messages};
 use punctual_sys::standard_output;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Writes to standard output. A reader that went away (`punctual show | head`) has what it wanted:
@@ -39,13 +40,20 @@ pub fn standard_output() -> io::Result<StdoutLock<'static>> {
 /// Writes to a file, or to standard output without one.
 pub fn write_to(path: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
     match path {
-        Some(path) => std::fs::write(path, bytes)
+        Some(path) => create(path)
+            .and_then(|mut file| file.write_all(bytes))
             .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display()))),
         None => {
             let mut out = standard_output()?;
             Ok(out.write_all(bytes).and_then(|()| out.flush())?)
         }
     }
+}
+
+/// Makes a file, or empties it: its owner's alone where it lies in a directory whose recording is.
+fn create(path: &Path) -> io::Result<File> {
+    let mode = if path.parent().is_some_and(is_private) { 0o600 } else { 0o666 };
+    OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path)
 }
 
 /// Writes a page to a file, or as part of a bundle or lab without one; where it is now.
@@ -67,7 +75,7 @@ pub fn stream_to(
     };
     match path {
         Some(path) => {
-            let mut out = BufWriter::new(File::create(path).map_err(|error| cannot(path, error))?);
+            let mut out = BufWriter::new(create(path).map_err(|error| cannot(path, error))?);
             write(&mut out)?;
             out.flush().map_err(|error| cannot(path, error))
         }
@@ -239,6 +247,27 @@ impl Messages for StandardError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_beside_a_private_recording_is_its_owners_alone() {
+        use std::fs::{DirBuilder, Permissions, metadata, set_permissions};
+        use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+        let place = tempfile::tempdir().expect("a directory");
+        set_permissions(place.path(), Permissions::from_mode(0o755)).expect("it is ours");
+        let mode = |name: &str| {
+            let file = place.path().join(name);
+            write_to(Some(&file), b"x").expect("written");
+            let streamed = place.path().join(format!("{name}.2"));
+            stream_to(Some(&streamed), |out| Ok(out.write_all(b"x")?)).expect("written");
+            let modes = [file, streamed].map(|of| metadata(of).expect("it").permissions().mode());
+            assert_eq!(modes[0], modes[1]);
+            modes[0] & 0o077
+        };
+        let open = mode("before");
+        assert_ne!(open & 0o044, 0, "the umask of this test leaves nothing to see");
+        DirBuilder::new().mode(0o700).create(place.path().join("recording")).expect("made");
+        assert_eq!(mode("page"), 0);
+    }
 
     #[test]
     fn words_are_not_cut_at_the_edge_of_the_terminal() {

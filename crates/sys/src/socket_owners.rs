@@ -1,4 +1,4 @@
-//! Whose the Unix sockets of this network namespace are, as sock_diag(7) answers since Linux 5.3:
+//! Owners of the Unix sockets of this network namespace, by sock_diag(7) since Linux 5.3:
 //! /proc/net/unix has no owners.
 
 use crate::check;

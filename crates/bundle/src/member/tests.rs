@@ -85,7 +85,7 @@ fn a_directory_that_is_held_fast_is_not_exchanged() {
 
 #[test]
 fn what_is_private_is_made_for_its_owner_alone() {
-    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::PermissionsExt;
     let (_place, root, _) = scene();
     let recording = root.join("recording").private();
     recording.create_directory().unwrap();
@@ -97,6 +97,12 @@ fn what_is_private_is_made_for_its_owner_alone() {
     for name in ["segment", "document", "log"] {
         assert_eq!(mode(&recording.join(name)), 0o600, "{name}");
     }
+    // What is made of it too; not where others may read it, and no figures of a run.
+    assert!(is_private(root.path()) && is_private(recording.path()));
+    fs::set_permissions(recording.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    fs::set_permissions(root.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    assert!(!is_private(root.path()) && !is_private(recording.path()));
+    assert!(!is_private(&root.path().join("missing")));
 }
 
 #[test]
