@@ -54,7 +54,9 @@ struct cpu {
 	struct change changes[WIRE_ACCOUNT_CHANGES];
 	u64 clocks; /* those of its timers, where the including file keeps them */
 	u64 slack_end; /* of the timer whose handler runs, likewise */
-	u64 rest[6]; /* so that the next CPU's begin where this one's do */
+	u64 left; /* the task that is switched away from, where others wait than the next one */
+	u8 left_comm[16];
+	u64 rest[3]; /* so that the next CPU's begin where this one's do */
 };
 
 /* States of tasks that are stopped by a signal or traced, and that are not to be woken. */
@@ -68,6 +70,12 @@ INLINE u64 sleep_in(u64 state)
 	return state & TASK_STOPPED_OR_TRACED ? WIRE_PART_STOPPED : WIRE_PART_BLOCKED;
 }
 
+/* Functions that the verifier checks once, with the types of their arguments, and not at each call:
+ * where the including file has none, they are as others. */
+#ifndef GLOBAL
+#define GLOBAL NOINLINE
+#endif
+
 /* One for each buffer: the CPUs where measuring happens. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -77,6 +85,9 @@ struct {
 } cpus SEC(".maps");
 
 /* A watched thread: the including file may keep more of it behind this, in maps of its own. */
+#ifndef THREAD
+#define THREAD struct wire_account_thread
+#endif
 INLINE struct wire_account_thread *thread_of(u32 tid);
 #ifndef OWN_THREADS
 struct {
@@ -358,9 +369,9 @@ INLINE void divide(struct wire_account_thread *thread, struct cpu *cpu, u64 now,
 	divide_by(thread, now, hard, soft_until(cpu, now, hard), part);
 }
 
-/* What a waiting thread waited for until `now`, since it was last looked at. */
-NOINLINE int waited(struct wire_account_thread *thread, struct cpu *cpu, u64 now)
+GLOBAL int waited_as(THREAD *of, struct cpu *cpu, u64 now)
 {
+	struct wire_account_thread *thread = (struct wire_account_thread *)of;
 	bool held;
 
 	if (!thread || !cpu || is_postponed(thread))
@@ -376,6 +387,12 @@ NOINLINE int waited(struct wire_account_thread *thread, struct cpu *cpu, u64 now
 	return 0;
 }
 
+/* What a waiting thread waited for until `now`, since it was last looked at. */
+INLINE int waited(struct wire_account_thread *thread, struct cpu *cpu, u64 now)
+{
+	return waited_as((THREAD *)thread, cpu, now);
+}
+
 /* The CPU chooses another task. That decides against a thread only if that could be chosen. */
 INLINE void passed_over(struct wire_account_thread *thread, u64 now)
 {
@@ -385,7 +402,7 @@ INLINE void passed_over(struct wire_account_thread *thread, u64 now)
 
 /* Quotas are refilled in interrupts: what threads waited for is classified before each of them and
  * after it. */
-NOINLINE int look_again(struct cpu *cpu, u64 now)
+GLOBAL int look_again(struct cpu *cpu, u64 now)
 {
 	if (!cpu)
 		return 0;
@@ -472,8 +489,10 @@ INLINE void overdue_by(struct wire_account_thread *thread, struct change *change
 	add(thread, WIRE_PART_UNKNOWN, later(end, begin));
 }
 
-NOINLINE int overdue(struct wire_account_thread *thread, struct cpu *cpu, u64 begin, u64 now)
+GLOBAL int overdue(struct wire_account_thread *thread, struct cpu *cpu, u64 begin, u64 now)
 {
+	if (!thread || !cpu)
+		return 0;
 	overdue_by(thread, cpu->changes, WIRE_ACCOUNT_CHANGES, cpu->head, begin, now);
 	return 0;
 }
@@ -515,7 +534,7 @@ INLINE bool others_wait(struct cpu *cpu, u32 tid)
 	return (first && first != tid) || pairs_wait(cpu, 1);
 }
 
-NOINLINE u32 finds_place(struct cpu *cpu, u32 tid)
+GLOBAL u32 finds_place(struct cpu *cpu, u32 tid)
 {
 	if (!cpu)
 		return false;
@@ -543,7 +562,7 @@ INLINE void join(struct cpu *cpu, struct wire_account_thread *thread, u32 tid)
 	thread->unseen = !takes_place(cpu, tid);
 }
 
-NOINLINE int leaves_place(struct cpu *cpu, u32 tid)
+GLOBAL int leaves_place(struct cpu *cpu, u32 tid)
 {
 	if (!cpu)
 		return 0;

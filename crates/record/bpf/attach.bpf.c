@@ -9,6 +9,8 @@
  * one. Afterwards other waits are blockings within the cycle. */
 #define HOW "tp_btf/"
 #define OWN_THREADS
+#define THREAD struct attached
+#define GLOBAL __attribute__((noinline))
 #include "ids.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -294,7 +296,7 @@ INLINE u32 first_place(u32 tid)
 }
 
 /* The first place was another thread's. */
-NOINLINE u32 probe_on(u32 tid)
+GLOBAL u32 probe_on(u32 tid)
 {
 	u32 zero = 0, at = first_place(tid);
 	struct places *all = bpf_map_lookup_elem(&places, &zero);
@@ -716,7 +718,7 @@ NOINLINE int expired(u64 timer, u64 at)
  * anew when its expiry is taken: what it expires to afterwards is for the next call. The first
  * expiry of all, and whose. Inlined, each of its paths would be one of the verifier's through all
  * that follows: 1.3 s at each start. */
-NOINLINE int take_expired(struct attached *t, const struct call *call)
+GLOBAL int take_expired(struct attached *t, const struct call *call)
 {
 	if (!t || !call)
 		return 0;
@@ -751,7 +753,7 @@ NOINLINE int set_due(struct attached *t, u64 timer, u64 due)
 }
 
 /* Where its expiry was not seen, a timer of the thread that was due while it waited released it. */
-NOINLINE int due_timer(struct attached *t, u64 now)
+GLOBAL int due_timer(struct attached *t, u64 now)
 {
 	if (!t)
 		return 0;
@@ -924,7 +926,7 @@ INLINE u64 take_own(u64 *parts, u64 stolen)
 
 /* The clock went on while the thread ran: it is read at switches, so that the time was counted as
  * its own meanwhile. Of the cycle and the call under way it is the one that ran longer. */
-NOINLINE int stolen_from_run(struct attached *t, struct cpu *cpu)
+GLOBAL int stolen_from_run(struct attached *t, struct cpu *cpu)
 {
 	u64 stolen, *wait, *before;
 
@@ -944,7 +946,7 @@ NOINLINE int stolen_from_run(struct attached *t, struct cpu *cpu)
 
 /* The same while it was ready. What the clock counted may have been before the wake-up: then only
  * what is more than that time is proven, and a late interrupt that it covers. */
-NOINLINE int stolen_from_wait(struct attached *t, u64 clock)
+GLOBAL int stolen_from_wait(struct attached *t, u64 clock)
 {
 	u64 stolen, unsure, late, *wait;
 
@@ -983,7 +985,7 @@ INLINE u32 own_part(struct attached *t)
 }
 
 /* The time that a running thread had until now. */
-NOINLINE int ran_until(struct attached *t, struct cpu *cpu, u64 now)
+GLOBAL int ran_until(struct attached *t, struct cpu *cpu, u64 now)
 {
 	if (!t || !cpu)
 		return 0;
@@ -994,7 +996,7 @@ NOINLINE int ran_until(struct attached *t, struct cpu *cpu, u64 now)
 
 /* The call returns in which it waited: what came since it was switched to is the switch, of which
  * no event shows a nearer end. */
-NOINLINE int returned(struct attached *t, struct cpu *cpu, u64 now)
+GLOBAL int returned(struct attached *t, struct cpu *cpu, u64 now)
 {
 	if (!t || !cpu || !t->returning_from_wait)
 		return ran_until(t, cpu, now);
@@ -1029,7 +1031,7 @@ INLINE bool is_polling(struct attached *t, u64 now)
 }
 
 /* The CPU is taken from it, unless it gives it away. */
-NOINLINE int begin_gap(struct attached *t, u64 now)
+GLOBAL int begin_gap(struct attached *t, u64 now)
 {
 	if (!t || !is_polling(t, now) || (t->call && t->call - 1 == sched_yield))
 		return 0;
@@ -1064,7 +1066,7 @@ INLINE int emit_gap(struct wire_gap *gap, u32 tid, u64 now)
 }
 
 /* It has the CPU again. */
-NOINLINE int end_gap(struct attached *t, u32 tid, u64 now)
+GLOBAL int end_gap(struct attached *t, u32 tid, u64 now)
 {
 	struct wire_gap *gap = t ? &t->gap : 0;
 
@@ -1097,7 +1099,7 @@ INLINE void gap_by(struct attached *t, u64 took, u32 tid, const void *comm)
 /* --- The cycle --- */
 
 /* The cycle that is open ends: its last wait was entered at `again`. Its sums are in `before`. */
-NOINLINE int publish_cycle(struct attached *t, u32 tid, u64 again)
+GLOBAL int publish_cycle(struct attached *t, u32 tid, u64 again)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct buffer *buffer = buffer_here(cpu);
@@ -1141,7 +1143,7 @@ NOINLINE int begin_moment(void *ctx, struct attached *t, struct task_struct *nex
 	return 0;
 }
 
-NOINLINE int end_moment(struct attached *t, u32 tid, u64 now)
+GLOBAL int end_moment(struct attached *t, u32 tid, u64 now)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct buffer *buffer = buffer_here(cpu);
@@ -1247,7 +1249,7 @@ INLINE void set_waker(struct attached *t, struct cpu *here, struct task_struct *
 }
 
 /* The timer that ended the wait may expire when nobody waits for it. */
-NOINLINE int keep_release_timer(struct attached *t, u32 tid, u64 address, struct call *call)
+GLOBAL int keep_release_timer(struct attached *t, u32 tid, u64 address, struct call *call)
 {
 	struct hrtimer *timer = (void *)address;
 	void *function = 0;
@@ -1292,7 +1294,7 @@ INLINE void release_passed(struct attached *t, u64 now, u32 part)
 /* The wait of the cycle is over: at `now` the thread was woken, by a timer that was due at
  * `expires` or by somebody else (0). The sums of the cycle begin with what lies before. What the
  * CPU did from `account.begin` until `now` is still to be divided. */
-NOINLINE int begin_cycle(struct attached *t, u32 tid, struct waker *waker, u64 now, u64 expires)
+GLOBAL int begin_cycle(struct attached *t, u32 tid, struct waker *waker, u64 now, u64 expires)
 {
 	struct wire_account_thread *a;
 	u64 at;
@@ -1326,7 +1328,7 @@ NOINLINE int begin_cycle(struct attached *t, u32 tid, struct waker *waker, u64 n
 	return 0;
 }
 
-NOINLINE int release(struct attached *t, u32 tid, struct cpu *here, u64 now, u64 expires)
+GLOBAL int release(struct attached *t, u32 tid, struct cpu *here, u64 now, u64 expires)
 {
 	if (!t || !here)
 		return 0;
@@ -1423,7 +1425,7 @@ NOINLINE int find_holder(struct attached *t, struct task_struct *task, const str
 
 /* The wait for a lock is over: what it took is the holder's, or his who ended it. The one with the
  * longest waits of a cycle is kept. */
-NOINLINE int lock_waited(struct attached *t, u64 now)
+GLOBAL int lock_waited(struct attached *t, u64 now)
 {
 	struct wire_cycle *c;
 	struct attached *other;
@@ -1508,7 +1510,7 @@ INLINE void awaited(struct attached *t, u64 took)
 
 /* Of a stop it is who stopped the thread, where that is known, and not who lets it go on. A signal
  * to a process is one to its first thread. */
-NOINLINE int blame_stopper(struct attached *t)
+GLOBAL int blame_stopper(struct attached *t)
 {
 	struct attached *of = t;
 
@@ -1738,7 +1740,7 @@ INLINE bool postpone_entry(struct attached *t, struct cpu *cpu, u64 now)
 /* "swapper": nobody else ran. */
 #define IDLE_NAME 0x0072657070617773
 
-NOINLINE int work_out_all(struct attached *t, u32 tid)
+GLOBAL int work_out_all(struct attached *t, u32 tid)
 {
 	struct wire_account_thread *a;
 	struct waker waker = {};
@@ -1839,23 +1841,23 @@ PROGRAM(attach_waking)
 	return wake_up(t, here, tid, task_cpu(task), now, here->expires);
 }
 
-INLINE void waited_for(struct attached *t, struct cpu *cpu, struct task_struct *prev, u64 now)
+INLINE void waited_for(struct attached *t, struct cpu *cpu, u32 before_id, const void *comm, u64 now)
 {
 	u64 before = others_had(t->account.wait), betters = betters_had(t->account.wait);
 
 	waited(&t->account, cpu, now);
 	if (unlikely(cpu->stolen != t->stolen))
 		stolen_from_wait(t, cpu->stolen);
-	blame(t, before, betters, id_of(prev), &prev->comm);
+	blame(t, before, betters, before_id, comm);
 }
 
-NOINLINE int other_waits(u32 tid, struct cpu *cpu, struct task_struct *prev, u64 now)
+GLOBAL int other_waits(u32 tid, struct cpu *cpu, u64 now)
 {
 	struct attached *t = attached_of(tid);
 
-	if (t && cpu && prev) {
+	if (t && cpu) {
 		work_out(t, tid);
-		waited_for(t, cpu, prev, now);
+		waited_for(t, cpu, cpu->left, cpu->left_comm, now);
 		passed_over(&t->account, now);
 	}
 	return 0;
@@ -2051,7 +2053,7 @@ INLINE void arrives_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 	work_out(t, tid);
 	end_moment(t, tid, now);
 	if (t->state == READY && a->cpu == here) {
-		waited_for(t, cpu, prev, now);
+		waited_for(t, cpu, id_of(prev), &prev->comm, now);
 		leave(cpu, tid);
 	} else if (t->state == READY) {
 		struct cpu *there = cpu_of(a->cpu);
@@ -2076,15 +2078,16 @@ INLINE void arrives_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 	set_from(t, cpu, now);
 }
 
-NOINLINE int all_wait(struct cpu *cpu, struct task_struct *prev, u32 to, u64 now)
+/* Those that wait here, of which none is switched to; `left` is. */
+GLOBAL int all_wait(struct cpu *cpu, u32 to, u64 now)
 {
-	if (!cpu || !prev)
+	if (!cpu)
 		return 0;
 	for (u32 i = 0; i < WIRE_ACCOUNT_WAITING; i++) {
 		u32 tid = cpu->waiting[i];
 
 		if (tid && tid != to)
-			other_waits(tid, cpu, prev, now);
+			other_waits(tid, cpu, now);
 	}
 	return 0;
 }
@@ -2102,8 +2105,11 @@ INLINE int switch_of(u64 *ctx, u64 state)
 	now = bpf_ktime_get_ns();
 	cpu->stolen = steal_clock(prev);
 	cpu_switched(cpu, now);
-	if (unlikely(others_wait(cpu, to)))
-		all_wait(cpu, prev, to, now);
+	if (unlikely(others_wait(cpu, to))) {
+		cpu->left = from;
+		bpf_probe_read_kernel(cpu->left_comm, sizeof(cpu->left_comm), &prev->comm);
+		all_wait(cpu, to, now);
+	}
 	if (cpu->watched) {
 		t = attached_here(cpu, from);
 		if (t && t->state == RUNNING)
@@ -2164,7 +2170,7 @@ NOINLINE int begins_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 
 /* It took the time of the thread that runs there. The first is also how it shows that a thread
  * runs which was never switched. */
-NOINLINE int served_over(struct cpu *cpu, u64 begin, u64 now, u64 hard)
+GLOBAL int served_over(struct cpu *cpu, u64 begin, u64 now, u64 hard)
 {
 	u32 tid = own_id(), here = bpf_get_smp_processor_id();
 	struct attached *t = tid ? attached_of(tid) : 0;
@@ -2518,7 +2524,7 @@ PROGRAM(attach_signal)
 /* --- Which threads --- */
 
 /* Nothing of a number's last thread is left. */
-NOINLINE int clear_number(u32 number)
+GLOBAL int clear_number(u32 number)
 {
 	u32 zero = 0;
 	struct attached *value = bpf_map_lookup_elem(&blank, &zero);
@@ -2533,7 +2539,7 @@ NOINLINE int clear_number(u32 number)
 	return 0;
 }
 
-NOINLINE u32 take_number(void)
+GLOBAL u32 take_number(void)
 {
 	u32 zero = 0;
 	struct numbers *all = bpf_map_lookup_elem(&numbers, &zero);
@@ -2549,7 +2555,7 @@ NOINLINE u32 take_number(void)
 	return 0;
 }
 
-NOINLINE int give_number(u32 number)
+GLOBAL int give_number(u32 number)
 {
 	u32 zero = 0;
 	struct numbers *all = bpf_map_lookup_elem(&numbers, &zero);
@@ -2560,7 +2566,7 @@ NOINLINE int give_number(u32 number)
 }
 
 /* False where it has one already, or there is none. */
-NOINLINE u32 take_thread_place(u32 tid, u32 number)
+GLOBAL u32 take_thread_place(u32 tid, u32 number)
 {
 	u32 zero = 0, at = first_place(tid);
 	struct places *all = bpf_map_lookup_elem(&places, &zero);
@@ -2581,7 +2587,7 @@ NOINLINE u32 take_thread_place(u32 tid, u32 number)
 
 /* The number that it had. Its place is not empty from now on, which would end the search for others
  * behind it. */
-NOINLINE u32 leave_thread_place(u32 tid)
+GLOBAL u32 leave_thread_place(u32 tid)
 {
 	u32 zero = 0, at = first_place(tid);
 	struct places *all = bpf_map_lookup_elem(&places, &zero);
@@ -2625,7 +2631,7 @@ PROGRAM(attach_fork)
 }
 
 /* What its waits were, they are no longer. */
-NOINLINE int runs_another(struct attached *t, u32 tid)
+GLOBAL int runs_another(struct attached *t, u32 tid)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct buffer *buffer = buffer_here(cpu);

@@ -67,8 +67,13 @@ const NEEDED: [(&str, &str); 9] = [
     ("sys_enter", "attach_sys_enter"),
 ];
 /// Those that the kernel takes longest to check.
-const LONGEST: [&str; 4] =
-    ["attach_switched", "attach_sys_exit", "attach_sys_enter", "attach_waking"];
+const LONGEST: [&str; 5] = [
+    "attach_switched",
+    "attach_sys_exit",
+    "attach_expire_entry",
+    "attach_waking",
+    "account_irq_exit",
+];
 /// Timers that expire while nobody waits for them; started ones are looked at where there are any.
 const TIMER_STARTS: (&str, &str) = ("hrtimer_start", "attach_hrtimer_start");
 /// Cycles, all released otherwise, after which no timer is expected to release any.
@@ -178,14 +183,7 @@ impl Attacher {
 
     /// Interrupts first: a switch must not find one that began unseen.
     fn attach(&mut self, kernel: &Btf) -> Result<(), LoadError> {
-        let first = |(tracepoint, programs): &(&'static str, &'static str)| {
-            (programs.split('|').next().unwrap_or_default(), *tracepoint)
-        };
-        let mut ahead: Vec<(&str, &str)> =
-            NEEDED.iter().chain([&TIMER_STARTS]).map(first).collect();
-        // The longest first.
-        ahead.sort_by_key(|(program, _)| !LONGEST.contains(program));
-        self.object.load_ahead(kernel, &ahead);
+        self.load_ahead(kernel);
         let mut ends_seen = !cfg!(target_arch = "x86_64");
         for (name, (entry, exit)) in SERVED {
             let exit = self.object.attach_btf_tracepoint(kernel, exit, &format!("{name}_exit"));
@@ -239,6 +237,25 @@ impl Attacher {
             })?);
         }
         Ok(())
+    }
+
+    /// All that may be attached, the longest first: each tracepoint has a program of its own.
+    fn load_ahead(&self, kernel: &Btf) {
+        let first = |(tracepoint, programs): &(&'static str, &'static str)| {
+            (programs.split('|').next().unwrap_or_default(), (*tracepoint).to_owned())
+        };
+        let mut ahead: Vec<(&str, String)> =
+            NEEDED.iter().chain([&TIMER_STARTS, &SIGNALS]).map(first).collect();
+        for (name, (entry, exit)) in SERVED {
+            ahead.extend([(exit, format!("{name}_exit")), (entry, format!("{name}_entry"))]);
+        }
+        for name in RECLAIM {
+            ahead.push(("attach_reclaim_ends", format!("{name}_end")));
+            ahead.push(("attach_reclaim_begins", format!("{name}_begin")));
+        }
+        ahead.extend(FAULTS.map(|name| ("attach_fault_begins", name.to_owned())));
+        ahead.sort_by_key(|(program, _)| !LONGEST.contains(program));
+        self.object.load_ahead(kernel, &ahead);
     }
 
     fn attach_signals(&mut self, kernel: &Btf) {

@@ -1,7 +1,7 @@
 //! An object file that clang made, on its way into this kernel.
 
-use super::sys::{self, MapShape, ProgramShape};
-use aya_obj::btf::{Btf, BtfKind};
+use super::sys::{self, Code, MapShape, ProgramShape};
+use aya_obj::btf::{Btf, BtfFeatures, BtfKind};
 use aya_obj::generated::bpf_insn;
 use punctual_core::CpuSet;
 use punctual_sys::mapping::Mapping;
@@ -59,6 +59,8 @@ fn last_line(log: &str) -> String {
 pub(crate) struct Object {
     object: aya_obj::Object,
     maps: BTreeMap<String, OwnedFd>,
+    /// Those of its functions, where the kernel takes them.
+    types: Option<OwnedFd>,
     /// Programs that are loaded and not attached yet, each with its tracepoint.
     loaded_ahead: Mutex<Vec<((String, String), OwnedFd)>>,
 }
@@ -162,7 +164,8 @@ impl Object {
         let constants: HashMap<&str, (&[u8], bool)> =
             constants.iter().map(|(name, value)| (*name, (*value, true))).collect();
         object.patch_map_data(constants).map_err(|why| unfit(&why))?;
-        Ok(Object { object, maps: BTreeMap::new(), loaded_ahead: Mutex::default() })
+        let (maps, types) = (BTreeMap::new(), None);
+        Ok(Object { object, maps, types, loaded_ahead: Mutex::default() })
     }
 
     /// Gives a map another shape than the source does: bytes of a value, and entries.
@@ -218,6 +221,8 @@ impl Object {
             .iter()
             .filter_map(|(name, map)| Some((name.as_str(), self.maps.get(name)?.as_raw_fd(), map)));
         if let Some(kernel) = kernel {
+            let types = self.object.fixup_and_sanitize_btf(&FEATURES).ok().flatten();
+            self.types = types.and_then(|types| sys::load_types(&types.to_bytes()).ok());
             self.object.relocate_btf(kernel).map_err(|why| unfit(&Whole(&why)))?;
         }
         self.object.relocate_maps(fds, &text).map_err(|why| unfit(&Whole(&why)))?;
@@ -227,14 +232,14 @@ impl Object {
     /// Loads programs for tracepoints on all CPUs at once, those that take longest first: the
     /// kernel follows each of their paths, which takes it a second and more. What is refused is
     /// refused again where it is attached.
-    pub(crate) fn load_ahead(&self, kernel: &Btf, programs: &[(&str, &str)]) {
+    pub(crate) fn load_ahead(&self, kernel: &Btf, programs: &[(&str, String)]) {
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
         let next = AtomicUsize::new(0);
         let work = || {
             while let Some((program, tracepoint)) = programs.get(next.fetch_add(1, Relaxed)) {
                 let loaded = self.load_btf_tracepoint(kernel, program, tracepoint).ok();
                 if let (Some(loaded), Ok(mut ahead)) = (loaded, self.loaded_ahead.lock()) {
-                    ahead.push((((*program).to_owned(), (*tracepoint).to_owned()), loaded));
+                    ahead.push((((*program).to_owned(), tracepoint.clone()), loaded));
                 }
             }
         };
@@ -361,7 +366,7 @@ impl Object {
             .map_err(refused)
     }
 
-    pub(super) fn instructions(&self, program: &str) -> Result<Vec<u64>, LoadError> {
+    pub(super) fn instructions(&self, program: &str) -> Result<Code<'_>, LoadError> {
         let function = self
             .object
             .programs
@@ -373,9 +378,15 @@ impl Object {
         for (name, map) in self.object.maps.iter().filter(|(name, _)| name.starts_with(RODATA)) {
             inline_constants(&mut instructions, self.map(name)?.as_raw_fd(), map.data());
         }
-        Ok(instructions.iter().map(word).collect())
+        let records = function.func_info.func_info.iter();
+        let records = records.map(|record| [record.insn_off, record.type_id]).collect();
+        let functions = self.types.as_ref().map(|types| (types, records));
+        Ok(Code { instructions: instructions.iter().map(word).collect(), functions })
     }
 }
+
+/// Of kernels with BTF tracepoints (5.11) and later; no object has enumerations of 64 bits.
+const FEATURES: BtfFeatures = BtfFeatures::new(true, true, true, true, true, false, false, false);
 
 /// Where clang puts what is constant.
 const RODATA: &str = ".rodata";

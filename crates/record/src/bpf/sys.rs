@@ -18,6 +18,7 @@ pub(crate) enum Command {
     MapNextKey = 4,
     ProgramLoad = 5,
     ProgramRun = 10,
+    TypesLoad = 18,
     InfoByFd = 15,
     RawTracepointOpen = 17,
     MapFreeze = 22,
@@ -246,18 +247,44 @@ fn again<T>(mut load: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     load()
 }
 
-/// Loads a program: `instructions` are those of the kernel, 8 bytes each. The verifier's log is
-/// asked for when it refuses.
+/// A program's code.
+pub(crate) struct Code<'a> {
+    /// Instructions of the kernel, 8 bytes each.
+    pub(crate) instructions: Vec<u64>,
+    /// The types of its functions (struct bpf_func_info, in words), and what those are defined in:
+    /// with these the verifier checks each function that is not static once, for any arguments, and
+    /// not at each call.
+    pub(crate) functions: Option<(&'a OwnedFd, Vec<[u32; 2]>)>,
+}
+
+/// Passes types to the kernel (BPF_BTF_LOAD), for [`Code::functions`].
+pub(crate) fn load_types(types: &[u8]) -> io::Result<OwnedFd> {
+    let attr = Attr::new().pointer(0, types.as_ptr()).u32(16, types.len() as u32);
+    // SAFETY: the types live through the call, and are as long as is said.
+    unsafe { attr.clone().open(Command::TypesLoad) }
+}
+
+/// Loads a program. The verifier's log is asked for when it refuses.
 pub(crate) fn load_program(
     shape: ProgramShape,
-    instructions: &[u64],
+    code: &Code<'_>,
 ) -> Result<OwnedFd, (io::Error, String)> {
+    let instructions = &code.instructions;
     let attr = Attr::new()
         .u32(0, shape.kind)
         .u32(4, instructions.len() as u32)
         .pointer(8, instructions.as_ptr());
     let attr = attr.pointer(16, c"GPL".as_ptr()).name(48, shape.name);
     let attr = attr.u32(44, shape.flags).u32(68, shape.attach_type).u32(108, shape.attach_btf_id);
+    if let Some((types, records)) = &code.functions {
+        let with = attr.clone().u32(72, types.as_raw_fd() as u32).u32(76, 8);
+        let with = with.pointer(80, records.as_ptr()).u32(88, records.len() as u32);
+        // SAFETY: instructions, license and records live through the call.
+        if let Ok(program) = again(|| unsafe { with.clone().open(Command::ProgramLoad) }) {
+            return Ok(program);
+        }
+        // Without them all functions are checked as static ones.
+    }
     // SAFETY: instructions and license live through the call.
     match again(|| unsafe { attr.clone().open(Command::ProgramLoad) }) {
         Ok(program) => return Ok(program),
