@@ -1,5 +1,4 @@
-# SCHED_DEADLINE's releases as three see them, idle and loaded: punctual, cyclicdeadline, and the
-# kernel's events while each of the two ran.
+# SCHED_DEADLINE's releases as a program and the kernel's events see them.
 tracing=/sys/kernel/tracing
 echo mono >$tracing/trace_clock
 echo 16384 >$tracing/buffer_size_kb
@@ -18,17 +17,23 @@ traced() {
     grep -E 'function=dl_task_timer|sched_switch' $tracing/trace >/results/trace-"$name"
 }
 
-both() {
-    # cyclicdeadline gives itself six tenths of each period.
+measured() {
     traced punctual-"$1" punctual measure timer --quiet --json --duration 1s --output /punctual-"$1" \
         --set method=deadline --set policy=deadline --set period=1ms --set runtime=600us
-    traced cyclicdeadline-"$1" /usr/bin/cyclicdeadline -q -i 1000 -D 1 --json=/results/json-"$1"
 }
 
-both idle
-if [ -x /usr/bin/stress-ng ]; then
+# Idle, and loaded where there is a load.
+both() {
+    measured idle
+    [ -x /usr/bin/stress-ng ] || return 0
     /usr/bin/stress-ng --fork 1 --vm 1 --vm-bytes 16M --quiet &
     sleep 1
-    both loaded
+    measured loaded
     kill $!
-fi
+}
+
+# It gives itself six tenths of each period.
+other() {
+    traced cyclicdeadline-idle /usr/bin/cyclicdeadline -q -i 1000 -D 1 --json=/results/json-idle
+}
+
