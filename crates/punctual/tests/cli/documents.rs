@@ -5,6 +5,7 @@
 // The program's own tests read its messages with it, too.
 #[expect(dead_code)]
 #[path = "../../src/cli/documents/scan.rs"]
+#[allow(dead_code)] // texts of the program are looked at beside its command line
 mod scan;
 
 use super::common::{punctual, text};
