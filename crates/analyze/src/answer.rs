@@ -2,8 +2,8 @@
 //! report's.
 //!
 //! Reading order: [`deciding`] chooses the series and its figure, [`delays`] what delayed its late
-//! samples: from their explanations where there are any, else from the accounting of every sample,
-//! else from the entries into the kernel.
+//! samples: from their explanations where there are any, else, or where those leave much open, from
+//! the accounting of every sample, else from the entries into the kernel.
 
 use crate::explain::{Cause, Culprit, Part, Ranking, rank};
 use crate::incidents::{LateCycle, incidents};
@@ -149,6 +149,24 @@ pub struct Delayed {
     pub from: Nanos,
     /// The largest share first.
     pub causes: Vec<Blame>,
+    /// The share of the time that recorded events leave open, where the division made in the kernel
+    /// is shown instead of theirs.
+    pub left_open: Option<f64>,
+}
+
+impl Delayed {
+    /// Of these samples, from a table.
+    fn divided(samples: u64, from: Nanos, causes: Vec<Blame>) -> Delayed {
+        Delayed { series: None, samples, incidents: None, from, causes, left_open: None }
+    }
+
+    /// The share of the time that is not attributed.
+    fn unattributed(&self) -> f64 {
+        let is = |blame: &&Blame| {
+            matches!(blame.what, Blamed::Cause(Cause::Unknown) | Blamed::Kind(CauseKind::Unknown))
+        };
+        self.causes.iter().filter(is).map(|blame| blame.share).sum()
+    }
 }
 
 /// A cause with who it was, and what else is known of it: what remedies depend on.
@@ -206,14 +224,23 @@ pub enum Blamed {
 /// Causes of smaller share are not named.
 const WORTH: f64 = 0.01;
 
+/// Where events leave more of the time open, and the kernel's division at most half of that, the
+/// latter is shown.
+const LEFT_OPEN: f64 = 0.05;
+
 /// What delayed the series that decided, else one that may stand in for it ([`stand_ins`]); `None`
 /// where nothing recorded shows it.
 pub fn delays(deciding: &Deciding<'_>, explained: Option<&Explanations>) -> Option<Delayed> {
-    explained
-        .and_then(|all| of_own_explanations(deciding, all))
-        .or_else(|| of_account(deciding))
-        .or_else(|| of_entries(deciding))
-        .or_else(|| of_stand_in(deciding, explained?))
+    let of_events = explained.and_then(|all| of_own_explanations(deciding, all));
+    let left_open = of_events.as_ref().map(Delayed::unattributed).filter(|open| *open > LEFT_OPEN);
+    let of_kernel = of_account(deciding);
+    let stands = |kernel: &Delayed| left_open.is_some_and(|of| 2.0 * kernel.unattributed() <= of);
+    match of_kernel {
+        Some(kernel) if stands(&kernel) => Some(Delayed { left_open, ..kernel }),
+        of_kernel => of_events.or(of_kernel),
+    }
+    .or_else(|| of_entries(deciding))
+    .or_else(|| of_stand_in(deciding, explained?))
 }
 
 /// The series whose late samples are shown where nothing shows what delayed the one that decided:
@@ -296,6 +323,7 @@ fn of_explanations(
         incidents: Some(groups.len() as u64),
         from,
         causes: causes.collect(),
+        left_open: None,
     })
     .filter(|delayed| !delayed.causes.is_empty())
 }
@@ -450,7 +478,7 @@ fn of_account(deciding: &Deciding<'_>) -> Option<Delayed> {
     causes.sort_by(|a, b| b.share.total_cmp(&a.share));
     let samples = bands.iter().map(|band| band.count.round() as u64).sum();
     let from = Nanos(bands.first().map_or(0, |band| band.low_ns as i64));
-    (!causes.is_empty()).then_some(Delayed { series: None, samples, incidents: None, from, causes })
+    (!causes.is_empty()).then(|| Delayed::divided(samples, from, causes))
 }
 
 /// Who it was, by the tables of a program's thread: in its longest cycles, else in all of them.
@@ -521,7 +549,7 @@ fn of_entries(deciding: &Deciding<'_>) -> Option<Delayed> {
     let causes: Vec<Blame> = rows.iter().filter_map(blame).collect();
     let from = Nanos(series.min.unwrap_or_default());
     let samples = series.count;
-    (!causes.is_empty()).then_some(Delayed { series: None, samples, incidents: None, from, causes })
+    (!causes.is_empty()).then(|| Delayed::divided(samples, from, causes))
 }
 
 #[cfg(test)]

@@ -110,6 +110,8 @@ pub enum Warning {
     /// Events are missing within the interval.
     Lost,
     Contradiction,
+    /// A switch to the thread was not recorded: its next event is an upper bound of when that was.
+    SwitchUnseen,
     /// The record begins after the sample was due.
     BeginsAfterDue,
     /// More than a twentieth of the latency is unknown.
@@ -131,6 +133,7 @@ impl Warning {
         match self {
             Warning::Lost => "lost-events",
             Warning::Contradiction => "contradiction",
+            Warning::SwitchUnseen => "switch-unseen",
             Warning::BeginsAfterDue => "begins-late",
             Warning::MuchUnknown => "much-unknown",
             Warning::FaultEnds => "fault-ends",
@@ -145,6 +148,10 @@ impl Warning {
         match self {
             Warning::Lost => "Events were lost within the interval.",
             Warning::Contradiction => "Events contradict each other.",
+            Warning::SwitchUnseen => {
+                "A switch to the thread was not recorded, as of an idle CPU on some kernels: until \
+                 its next event it counts as ready or asleep, which is an upper bound."
+            }
             Warning::BeginsAfterDue => "The record begins after the sample was due.",
             Warning::MuchUnknown => "More than 5 % of the latency is not attributed.",
             Warning::FaultEnds => {
@@ -228,6 +235,7 @@ impl Explanation {
                 Confidence::Low
             }
             Warning::Contradiction
+            | Warning::SwitchUnseen
             | Warning::BeginsAfterDue
             | Warning::FaultEnds
             | Warning::StealClock => Confidence::Fair,
@@ -291,6 +299,7 @@ fn warnings(context: &TraceContext, explanation: &Explanation) -> Vec<Warning> {
     let all = [
         (explanation.lost > 0, Warning::Lost),
         (context.contradictions > 0, Warning::Contradiction),
+        (context.is_switch_unseen(), Warning::SwitchUnseen),
         (context.begins_after_due(), Warning::BeginsAfterDue),
         (explanation.unknown() * 20 > explanation.latency(), Warning::MuchUnknown),
         (faults, Warning::FaultEnds),

@@ -9,7 +9,8 @@
 //! contradict each other, and where events were lost. Three things are certain without an event of
 //! their own: a CPU runs one task from switch to switch, so the first event on a CPU shows the task
 //! that ran there since the recording began (or since a gap); a thread that is woken was
-//! asleep; one that is switched to was ready.
+//! asleep; one that is switched to was ready. Where a thread is seen although no switch to it was,
+//! it was ready until then at the latest.
 
 mod cpus;
 mod lanes;
@@ -261,6 +262,8 @@ pub trait Sink {
     fn switch(&mut self, _mark: &SwitchMark) {}
     /// Called for each thread that is moved to another CPU.
     fn migration(&mut self, _mark: &MigrationMark) {}
+    /// Called where a thread is seen on a CPU without a switch to it.
+    fn unseen(&mut self, _tid: Tid, _at: MonotonicNs) {}
     /// Called where events are missing.
     fn gap(&mut self, _mark: &GapMark) {}
 }
@@ -310,6 +313,10 @@ impl<A: Sink, B: Sink> Sink for (A, B) {
     fn migration(&mut self, mark: &MigrationMark) {
         self.0.migration(mark);
         self.1.migration(mark);
+    }
+    fn unseen(&mut self, tid: Tid, at: MonotonicNs) {
+        self.0.unseen(tid, at);
+        self.1.unseen(tid, at);
     }
     fn gap(&mut self, mark: &GapMark) {
         self.0.gap(mark);

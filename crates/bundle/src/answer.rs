@@ -61,7 +61,8 @@ pub struct Delays {
     pub from: i64,
     /// The largest share first.
     pub causes: Vec<Delay>,
-    /// The tool that divided the time, where that was not punctual: `rtla`.
+    /// The source of the division, where that is not punctual's events: `rtla`, or the accounting
+    /// in the kernel where events leave much open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }

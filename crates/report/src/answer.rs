@@ -68,12 +68,18 @@ pub fn of(summary: &Summary, evidence: &Evidence, rules: &Rules) -> Answer {
                     incidents: of.incidents,
                     from: of.from.ns(),
                     causes: of.causes.iter().map(delay).collect(),
-                    source: None,
+                    source: of.left_open.map(by_kernel),
                 })
                 .or_else(stated)
         }),
         to_do,
     }
+}
+
+/// The source of a division that stands instead of that of events.
+fn by_kernel(left_open: f64) -> String {
+    let open = whole_percent(left_open);
+    format!("the division made in the kernel: recorded events leave {open} not attributed")
 }
 
 /// The delays that the source of an import states: of the series that decided, else of another

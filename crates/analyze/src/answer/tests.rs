@@ -215,3 +215,37 @@ fn where_nothing_is_recorded_no_cause_is_named() {
     assert_eq!(delays(&of, None), None);
     assert_eq!(delays(&of, Some(&explanations(Vec::new()))), None);
 }
+
+/// The same late samples divided in both ways: events that have a gap, and the kernel's accounting.
+#[test]
+fn where_events_leave_much_open_the_division_of_the_kernel_stands() {
+    use punctual_bundle::SeriesAccount;
+    use punctual_core::{Account, Fact, Split};
+    let account = |unknown: i64| {
+        let (mut account, mut split) = (Account::default(), Split::default());
+        split.add(MainPart::Irq, Nanos(2 * MS));
+        split.add(MainPart::IdleExit, Nanos(MS));
+        split.add(MainPart::Unknown, Nanos(unknown));
+        account.record(&split);
+        Fact::Known(SeriesAccount { account, ..SeriesAccount::default() })
+    };
+    let shown = |open: i64, account: Option<Fact<SeriesAccount>>| {
+        let control = attached("control/response", "absolute", "SCHED_FIFO 80", &["max < 2ms"]);
+        let (phase, state) = (phase(), state(&[3 * MS]));
+        let series = SeriesView { meta: &control, state: &state, account: account.as_ref() };
+        let phase = PhaseView { meta: &phase, series: vec![series] };
+        let summary = summarized(&manifest(Some(Outcome::Completed)), &[phase], &[], &[], None);
+        let mut late = sample(0, 3 * MS, Cause::PageFault, None);
+        let rest = Part { from: MonotonicNs(3 * MS - open), ..late.explanation.parts[0].clone() };
+        late.explanation.parts[0].to = rest.from;
+        late.explanation.parts.push(Part { cause: Cause::Unknown, evidence: Vec::new(), ..rest });
+        let delayed = delays(&deciding(&summary).unwrap(), Some(&explanations(vec![late])));
+        let delayed = delayed.expect("causes");
+        (matches!(delayed.causes[0].what, Blamed::Kind(CauseKind::Irq)), delayed.left_open)
+    };
+    let half = 3 * MS / 2;
+    assert_eq!(shown(half, Some(account(0))), (true, Some(0.5)));
+    assert_eq!(shown(half, Some(account(3 * MS))), (false, None), "it leaves as much open");
+    assert_eq!(shown(half, None), (false, None), "it was not divided there");
+    assert_eq!(shown(MS / 10, Some(account(0))), (false, None), "events leave little open");
+}

@@ -136,7 +136,7 @@ impl Stream {
         if self.is_inside_switch(event) {
             return self.switching(event);
         }
-        self.is_seen(event);
+        self.is_seen(event, take);
         self.is_seen_after_its_sleep(event, take);
         let (at, tid) = (event.at, event.tid.0);
         match event.what {
@@ -294,15 +294,26 @@ impl Stream {
 
     /// A CPU runs one task from switch to switch: where an event shows another one, a switch was
     /// not recorded.
-    fn is_seen(&mut self, event: &Event) {
-        let Event { at, cpu, tid, .. } = *event;
+    fn is_seen(&mut self, event: &Event, take: &mut dyn FnMut(Found)) {
+        let Event { at, cpu: number, tid: seen, .. } = *event;
         let limited = self.shown.some_threads;
-        let Stream { cpus, threads, .. } = self;
-        let cpu = cpus.entry(cpu).or_default();
-        if cpu.running == Some(tid.0) {
+        let cpu = self.cpu(number);
+        if cpu.running == Some(seen.0) {
             cpu.leaving = None;
             return;
         }
+        // Some kernels hide the switch from idle: it was ready until now at the latest.
+        let comes = !limited && cpu.running == Some(0) && cpu.waiting.contains(&seen.0);
+        let prio = self.threads.get(&seen.0).and_then(|thread| thread.prio);
+        if let Some(prio) = prio.filter(|_| comes) {
+            self.with(seen.0, |thread| {
+                thread.cycle.hidden = thread.cycle.hidden.saturating_add(1);
+            });
+            self.arrives(event, seen.0, prio, take);
+            self.cpu(number).waiting.retain(|tid| *tid != seen.0);
+        }
+        let Stream { cpus, threads, .. } = self;
+        let cpu = cpus.entry(number).or_default();
         for tid in &cpu.waiting {
             if let Some(thread) = threads.get_mut(tid)
                 && cpu.running.is_some()
@@ -312,7 +323,7 @@ impl Stream {
                 thread.look(cpu, at);
             }
         }
-        cpu.is_found_with(at, tid.0, limited);
+        cpu.is_found_with(at, seen.0, limited);
     }
 
     /// Some kernels show neither the wake-up on an idle CPU nor the switch from the idle task: the

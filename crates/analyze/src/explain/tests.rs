@@ -119,6 +119,30 @@ fn an_idle_cpu_wakes_up_and_an_interrupt_comes_before() {
 }
 
 #[test]
+fn a_hidden_switch_from_idle_is_bounded_by_the_next_event_of_the_thread() {
+    let task = Tid(THREAD);
+    let mut events = vec![
+        event(40, 0, THREAD, EventKind::SyscallEnter { number: 0, args: [0; 2] }),
+        switch(50, 0, (THREAD, OWN), TaskState::Sleeping, (0, LOWER)),
+        event(100, 1, 5, EventKind::Waking { task, prio: OWN, target: 0 }),
+        event(101, 1, 5, EventKind::Wakeup { task, prio: OWN, target: 0, new: false }),
+        event(140, 0, THREAD, EventKind::SyscallExit { number: 0, result: 1 }),
+        event(190, 0, THREAD, EventKind::SyscallEnter { number: 1, args: [0; 2] }),
+    ];
+    let of = |events: &[Event]| {
+        let found = explained(interval(101, 200, Kind::Interval), events);
+        let parts: Vec<_> =
+            found.parts.iter().map(|one| (one.cause.id(), one.span().ns())).collect();
+        (parts, found.warnings)
+    };
+    let (idle, own) = (("idle-exit", 39), [("self", 50), ("self", 10)]);
+    assert_eq!(of(&events), (vec![idle, own[0], own[1]], vec![Warning::SwitchUnseen]));
+    events.insert(4, switch(130, 0, (0, LOWER), TaskState::Preempted, (THREAD, OWN)));
+    let (_, warnings) = of(&events);
+    assert_eq!(warnings, [], "it was recorded");
+}
+
+#[test]
 fn a_task_of_higher_priority_runs_first_and_a_softirq_interrupts_it() {
     let hog = (9, HIGHER);
     let events = [

@@ -291,6 +291,13 @@ impl<'e> TraceContext<'e> {
         within.fold(self.lanes.left_out, |sum, gap| sum.saturating_add(gap.count))
     }
 
+    /// Whether the thread got a CPU within the interval without a switch that shows it.
+    pub fn is_switch_unseen(&self) -> bool {
+        let LatencyInterval { tid, due, woke, .. } = self.interval;
+        let is = |(of, at): &(Tid, MonotonicNs)| *of == tid && *at > due && *at <= woke;
+        self.lanes.unseen.iter().any(is)
+    }
+
     /// Whether the record begins after `due`.
     pub fn begins_after_due(&self) -> bool {
         self.began > self.interval.due || self.events.is_empty()

@@ -20,6 +20,8 @@ pub struct Cpu {
     pub number: u16,
     pub since: MonotonicNs,
     pub tid: Option<Tid>,
+    /// The last event that shows that task here.
+    pub seen: MonotonicNs,
     pub prio: Option<i16>,
     open: Vec<OpenInterrupt>,
     idle: Option<(u32, MonotonicNs)>,
@@ -40,7 +42,7 @@ impl Cpu {
             let (tid, prio) = if known { (self.tid, self.prio) } else { (None, None) };
             sink.cpu(&CpuSpan { cpu, from, to, tid, prio });
         }
-        self.since = to;
+        (self.since, self.seen) = (to, to);
         (self.tid, self.prio) = (next.map(|(tid, _)| tid), next.and_then(|(_, prio)| prio));
     }
 
@@ -161,7 +163,15 @@ impl Cpus {
             self.table.resize_with(place + 1, || None);
         }
         let since = self.began;
-        let new = || Cpu { number, since, tid: None, prio: None, open: Vec::new(), idle: None };
+        let new = || Cpu {
+            number,
+            since,
+            tid: None,
+            seen: since,
+            prio: None,
+            open: Vec::new(),
+            idle: None,
+        };
         Some(self.table[place].get_or_insert_with(new))
     }
 

@@ -26,6 +26,8 @@ pub struct Lanes {
     /// In the order of time.
     pub migrations: Vec<MigrationMark>,
     pub gaps: Vec<GapMark>,
+    /// The first instants at which threads were seen on a CPU without a switch to them.
+    pub unseen: Vec<(Tid, MonotonicNs)>,
     /// Spans and marks beyond what a window holds ([`HELD`]).
     pub left_out: u64,
     held: usize,
@@ -227,6 +229,13 @@ impl Sink for Windows {
         for (lanes, ..) in self.sharing(mark.at, mark.at) {
             if lanes.room() {
                 lanes.migrations.push(*mark);
+            }
+        }
+    }
+    fn unseen(&mut self, tid: Tid, at: MonotonicNs) {
+        for (lanes, ..) in self.sharing(at, at) {
+            if lanes.room() {
+                lanes.unseen.push((tid, at));
             }
         }
     }

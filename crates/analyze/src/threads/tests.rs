@@ -125,6 +125,38 @@ fn without_sched_wakeup_a_thread_is_ready_from_sched_waking_on() {
     assert_eq!(states(&all.threads[&Tid(7)]), expected);
 }
 
+/// As kernels record that hide an idle CPU.
+#[test]
+fn a_thread_that_is_seen_without_a_switch_was_ready_until_then() {
+    let wake =
+        |at| event(at, 1, 3, EventKind::Wakeup { task: Tid(7), prio: 19, target: 0, new: false });
+    let returns = |at, tid| event(at, 0, tid, EventKind::SyscallExit { number: 1, result: 0 });
+    let asleep = switch(10, 0, 7, TaskState::Sleeping, 0);
+    let ready = ThreadState::Ready { cpu: Some(0), preempted: false };
+    let of = |events: &[Event]| {
+        let (all, warnings) = track(events, coverage(0, 50));
+        (states(&all.threads[&Tid(7)])[1..].to_vec(), warnings.contradictions)
+    };
+    let seen = [(10, 20, ThreadState::Sleeping), (20, 25, ready), (25, 50, RUNNING)];
+    assert_eq!(of(&[asleep, wake(20), returns(25, 7)]), (seen.to_vec(), 0));
+    // Its next switch alone shows it.
+    let leaves = switch(40, 0, 7, TaskState::Sleeping, 0);
+    let (states, contradictions) = of(&[asleep, wake(20), leaves]);
+    assert_eq!((states[1], contradictions), ((20, 40, ready), 0));
+    // Its wake-up was not recorded either: how long it slept is not known.
+    let (states, contradictions) = of(&[asleep, returns(25, 7)]);
+    assert_eq!(states, [(10, 25, ThreadState::Unknown), (25, 50, RUNNING)]);
+    assert_eq!(contradictions, 0);
+    // Another task ran there: until when is not known.
+    let (states, contradictions) =
+        of(&[switch(10, 0, 7, TaskState::Sleeping, 8), wake(20), returns(25, 7)]);
+    assert_eq!((states, contradictions), (seen.to_vec(), 1));
+    // Inside of the switch it does not run.
+    let held = event(12, 0, 7, EventKind::ContentionBegin { lock: 1, flags: 0 });
+    let (states, _) = of(&[asleep, held, wake(20)]);
+    assert_eq!(states, [(10, 20, ThreadState::Sleeping), (20, 50, ready)]);
+}
+
 #[test]
 fn a_gap_makes_unknown_what_it_may_hide_and_no_more() {
     let lost =

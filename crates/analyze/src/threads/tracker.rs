@@ -125,6 +125,7 @@ impl<S: Sink> Tracker<S> {
         let Event { cpu, tid, what, .. } = *event;
         match what {
             EventKind::Switch { prev_prio, prev_state, next, next_prio } => {
+                self.runs(cpu, at, tid, &what);
                 let mark = SwitchMark { at, cpu, prev: tid, state: prev_state, next };
                 return self.switched(mark, prev_prio, next_prio);
             }
@@ -133,7 +134,7 @@ impl<S: Sink> Tracker<S> {
                 return self.point(PointMark { at, tid, point, kind, values, count });
             }
             EventKind::Sample { .. } => return,
-            _ => self.runs(cpu, at, tid),
+            _ => self.runs(cpu, at, tid, &what),
         }
         match what {
             EventKind::Waking { task, .. } => self.waking(at, cpu, tid, task),
@@ -180,13 +181,24 @@ impl<S: Sink> Tracker<S> {
     }
 
     /// This task runs here; if the task was unknown, it has run since then, as there was no switch.
-    fn runs(&mut self, cpu: u16, at: MonotonicNs, tid: Tid) {
+    fn runs(&mut self, cpu: u16, at: MonotonicNs, tid: Tid, what: &EventKind) {
         if !self.coverage.states || !self.coverage.follows(tid) {
             return;
         }
-        let Some(lane) = self.cpus.get(cpu).filter(|lane| lane.tid.is_none()) else { return };
+        let Some(lane) = self.cpus.get(cpu) else { return };
+        if let Some(ran) = lane.tid {
+            if ran == tid {
+                lane.seen = lane.seen.max(at);
+                return;
+            }
+            // Functions may be probed inside of a switch, too.
+            let leaves = may_be_in_switch(what) || matches!(what, EventKind::Call { .. });
+            return if tid != Tid::IDLE && !leaves {
+                self.comes_unseen(at, cpu, ran, tid)
+            };
+        }
         let since = lane.since;
-        lane.tid = Some(tid);
+        (lane.tid, lane.seen) = (Some(tid), at.max(since));
         if tid == Tid::IDLE {
             return;
         }
@@ -209,16 +221,48 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
-    /// A thread that should run on `cpu` is seen elsewhere: the task there, and the state of the
-    /// thread since, are unknown.
+    /// A thread is seen where `ran` ran: the switch to it was not recorded, which some kernels do
+    /// where a CPU idles. If it was ready, it was so until now at the latest.
+    fn comes_unseen(&mut self, at: MonotonicNs, cpu: u16, ran: Tid, tid: Tid) {
+        let Some(thread) = self.threads.get(tid) else { return };
+        if let ThreadState::Running { cpu: other } = thread.doing {
+            self.moves_without_a_switch(tid, at, other);
+        }
+        if ran != Tid::IDLE {
+            self.moves_without_a_switch(ran, at, cpu);
+        }
+        if let Some(lane) = self.cpus.get(cpu) {
+            lane.interrupts_end(at, ran, &mut self.sink);
+            lane.idle(at, None, &mut self.sink);
+            lane.turn_to(at, ran == Tid::IDLE, Some((tid, None)), &mut self.sink);
+        }
+        let Some(thread) = self.threads.get(tid) else { return };
+        if thread.doing == ThreadState::Waking {
+            thread.doing = ThreadState::Ready { cpu: Some(cpu), preempted: false };
+        }
+        let is_ready = matches!(thread.doing, ThreadState::Ready { .. });
+        let was = if is_ready { Was::Ready } else { Was::Unseen };
+        thread.settle(tid, at, was, &self.gaps, &mut self.sink);
+        thread.doing = ThreadState::Running { cpu };
+        self.sink.unseen(tid, at);
+    }
+
+    /// A thread that should run on `cpu` is seen elsewhere, or another one there: the task of that
+    /// CPU, and the state of the thread, are unknown since it was seen there last.
     fn moves_without_a_switch(&mut self, tid: Tid, at: MonotonicNs, cpu: u16) {
         self.warnings.contradictions += 1;
+        let lane = self.cpus.get(cpu).filter(|lane| lane.tid == Some(tid));
+        let seen = lane.as_ref().map(|lane| lane.seen.min(at));
+        if let (Some(lane), Some(seen)) = (lane, seen) {
+            lane.turn_to(seen, true, None, &mut self.sink);
+            lane.turn_to(at, false, None, &mut self.sink);
+        }
         if let Some(thread) = self.threads.get(tid) {
+            if let Some(seen) = seen.filter(|seen| *seen > thread.since) {
+                thread.settle(tid, seen, Was::Running, &self.gaps, &mut self.sink);
+            }
             thread.settle(tid, at, Was::Unseen, &self.gaps, &mut self.sink);
             thread.doing = ThreadState::Unknown;
-        }
-        if let Some(lane) = self.cpus.get(cpu).filter(|lane| lane.tid == Some(tid)) {
-            lane.turn_to(at, false, None, &mut self.sink);
         }
     }
 
@@ -227,7 +271,6 @@ impl<S: Sink> Tracker<S> {
             return;
         }
         let SwitchMark { at, cpu, prev, state, next } = mark;
-        self.runs(cpu, at, prev);
         if let Some(lane) = self.cpus.get(cpu) {
             lane.prio.get_or_insert(prev_prio);
         }
@@ -252,11 +295,13 @@ impl<S: Sink> Tracker<S> {
     fn leaves(&mut self, at: MonotonicNs, cpu: u16, prev: Tid, state: TaskState) {
         let Some(lane) = self.cpus.get(cpu) else { return };
         let (ran, agrees) = (lane.tid, lane.tid == Some(prev));
-        lane.turn_to(at, agrees, None, &mut self.sink);
         lane.idle(at, None, &mut self.sink);
         let softirqs = lane.interrupts_end(at, prev, &mut self.sink);
         if !agrees && let Some(ran) = ran.filter(|ran| *ran != Tid::IDLE) {
             self.moves_without_a_switch(ran, at, cpu);
+        }
+        if let Some(lane) = self.cpus.get(cpu) {
+            lane.turn_to(at, agrees, None, &mut self.sink);
         }
         if prev == Tid::IDLE || !self.coverage.follows(prev) {
             return;

@@ -147,7 +147,12 @@ fn answer_of(bundle: &Bundle) -> String {
         return String::new();
     }
     let summary = answer::summarize(bundle);
-    format!("{}\n", terminal::answer(&summary, &show_options_of(bundle)))
+    let delayed_by = punctual_report::answer::known(&summary).delayed_by;
+    let which = match delayed_by.is_some_and(|delays| delays.source.is_some()) {
+        true => "What follows divides the time by recorded events alone.\n",
+        false => "",
+    };
+    format!("{}{which}\n", terminal::answer(&summary, &show_options_of(bundle)))
 }
 
 /// No thread has cycles: what is required of them is undecided.

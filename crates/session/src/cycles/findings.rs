@@ -61,9 +61,9 @@ pub fn not_shown(phase: &str, refused: u64, stacks: u64) -> Vec<Finding> {
 /// The kernel does not show everything.
 pub fn hidden(phase: &str, switches: u64) -> Option<Finding> {
     let message = format!(
-        "{} to threads not seen: this kernel shows BPF programs no events of an idle CPU; the time \
-         before the first event that is seen is not attributed, and a task that was seen last on \
-         that CPU is named as likely",
+        "{} to threads not seen: this kernel shows no events of an idle CPU; the time before the \
+         first event that is seen is not attributed, or all of it is exit from idle, an upper \
+         bound; a task that was seen last on that CPU is named as likely",
         format::counted(switches, "switch event")
     );
     (switches > 0).then(|| Finding::new("idle-events-hidden", Severity::Note, phase, message))

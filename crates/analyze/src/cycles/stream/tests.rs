@@ -729,6 +729,18 @@ fn without_system_calls_the_next_event_of_a_thread_ends_a_hidden_wake_up() {
 }
 
 #[test]
+fn a_thread_that_is_seen_without_a_switch_from_idle_was_ready_until_then() {
+    let cycle = Run::whole().one(|run| {
+        run.switch(1_100, (THREAD, 20), (IDLE, 120));
+        run.on(1, 1_200, OTHER, EventKind::Waking { task: Tid(THREAD), prio: 20, target: 0 });
+        let enqueued = EventKind::Wakeup { task: Tid(THREAD), prio: 20, target: 0, new: false };
+        run.on(1, 1_210, OTHER, enqueued).vector(1_260, 1_265, THREAD);
+    });
+    assert_eq!(us(cycle.run.of(MainPart::IdleExit)), 60);
+    assert_eq!((cycle.run.of(MainPart::Unknown), cycle.hidden), (Nanos::ZERO, 1));
+}
+
+#[test]
 fn what_a_recording_has_lost_is_no_cycle() {
     let lost = EventKind::Lost { count: 1, since: MonotonicNs(1_500_000) };
     let gap = Event { at: MonotonicNs(1_600_000), cpu: 3, tid: Tid(0), what: lost };

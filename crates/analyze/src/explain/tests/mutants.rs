@@ -63,7 +63,12 @@ fn a_task_that_moves_the_thread_is_no_hog() {
             switch(50, 0, (5, LOWER), TaskState::Preempted, own),
             switch(60, 1, (0, LOWER), TaskState::Preempted, (8, HIGHER)),
             switch(110, 0, own, TaskState::Preempted, stopper),
-            event(150, 0, by, EventKind::Migrate { task: Tid(THREAD), from: 0, to: 1 }),
+            event(
+                150,
+                u16::from(by == 8),
+                by,
+                EventKind::Migrate { task: Tid(THREAD), from: 0, to: 1 },
+            ),
             switch(160, 0, stopper, TaskState::Sleeping, (5, LOWER)),
             switch(200, 1, (8, HIGHER), TaskState::Sleeping, own),
         ];
