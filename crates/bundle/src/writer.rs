@@ -263,6 +263,7 @@ impl BundleWriter {
             log_member,
             log: file,
             buffer: Vec::new(),
+            before_writing: || {},
             log_bytes: log::MAGIC.len() as u64,
             kept: 0,
             keep,
@@ -297,6 +298,8 @@ pub struct SeriesWriter {
     log: File,
     /// Of whatever is being written.
     buffer: Vec<u8>,
+    /// Called where all is ready that the next system call writes.
+    before_writing: fn(),
     log_bytes: u64,
     kept: u64,
     keep: u64,
@@ -336,6 +339,11 @@ struct Lines {
 }
 
 impl SeriesWriter {
+    /// Waits with this function before each write that is made while samples come in.
+    pub fn wait_before_writing(&mut self, wait: fn()) {
+        self.before_writing = wait;
+    }
+
     /// Appends samples to the log while the bound allows it; the statistics are the caller's.
     pub fn append(&mut self, samples: &[Sample]) -> Result<(), BundleError> {
         let room = self.keep.saturating_sub(self.kept).min(samples.len() as u64) as usize;
@@ -365,6 +373,7 @@ impl SeriesWriter {
         let Some(lines) = &mut self.lines else { return Ok(()) };
         lines::encode(&mut self.buffer, line);
         let sync = |file: &File| file.sync_data();
+        (self.before_writing)();
         append(&mut lines.file, &mut lines.bytes, &mut self.buffer, sync)
             .map_err(BundleError::io("write", self.lines_member.path()))
     }
@@ -384,6 +393,10 @@ impl SeriesWriter {
 
     fn flush(&mut self) -> Result<(), BundleError> {
         self.rotate_if_full()?;
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        (self.before_writing)();
         append(&mut self.log, &mut self.log_bytes, &mut self.buffer, |_| Ok(()))
             .map_err(BundleError::io("write", self.log_member.path()))
     }
@@ -406,6 +419,7 @@ impl SeriesWriter {
             Some(file) => Ok(file),
             None => self.checkpoint_member.create_new(),
         };
+        (self.before_writing)();
         let written = file.and_then(|file| {
             self.checkpoint
                 .insert(file)

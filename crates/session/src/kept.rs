@@ -46,7 +46,8 @@ pub fn shape_within(span: Nanos, period: Option<Nanos>) -> SeriesShape {
 
 impl KeptSeries {
     /// Begins it with nothing in it; `writer` writes its files.
-    pub fn new(shape: SeriesShape, meta: SeriesMeta, writer: SeriesWriter) -> KeptSeries {
+    pub fn new(shape: SeriesShape, meta: SeriesMeta, mut writer: SeriesWriter) -> KeptSeries {
+        writer.wait_before_writing(pace::between_samples);
         let data = SeriesData::new(shape);
         let state =
             State { data, usage: Fact::NotAsked, digest: None, samples_kept: 0, log_bytes: 0 };
@@ -105,7 +106,6 @@ impl KeptSeries {
     /// Adds samples to the log, whose statistics are taken in already. Once a write has failed,
     /// statistics go on alone: whether they were added.
     pub fn append(&mut self, samples: &[Sample]) -> bool {
-        pace::between_samples();
         if self.trouble.is_none() {
             let written = self.writer.append(samples);
             self.keep_trouble(written);
@@ -145,7 +145,6 @@ impl KeptSeries {
         self.append(&pending);
         (self.state.samples_kept, self.state.log_bytes) =
             (self.writer.kept(), self.writer.log_bytes());
-        pace::between_samples();
         let written = write(&mut self.writer, &self.state);
         self.keep_trouble(written);
     }
