@@ -66,9 +66,9 @@ fn leftovers() -> Option<String> {
         Standing::Abandoned => "were left by an experiment that was killed",
         Standing::HalfMade | Standing::InForce => "were left by a process that was killed",
     };
-    let flag = if matches!(left.purpose, Some(Purpose::Fix)) { " --fixes" } else { "" };
-    Some(format!(
-        "the changes of {what} ({}) {how}; `punctual isolate undo{flag}` reverts them",
-        left.journal
-    ))
+    let undo = match left.purpose {
+        Some(Purpose::Fix) => "punctual isolate undo --fixes",
+        _ => "punctual isolate undo",
+    };
+    Some(format!("the changes of {what} ({}) {how}; `{undo}` reverts them", left.journal))
 }
