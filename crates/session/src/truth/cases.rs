@@ -63,7 +63,9 @@ impl Case {
 
     pub fn placing(&self) -> Placing {
         match self.way {
-            Some(way) if way.operation.is_some() => Placing::Within,
+            Some(way) if way.operation.is_some() || way.steps.contains(&"switch") => {
+                Placing::Within
+            }
             Some(way) if way.steps.contains(&"hog") => Placing::DueAtAll,
             _ => Placing::DueWithin,
         }

@@ -104,6 +104,7 @@ pub const WAYS: &[Way] = &[
     kernel("rcu-softirq", &[("softirq", "RCU")], &["rcu"]),
     kernel("timer-irq", &[TICK], &["hrtimer"]),
     kernel("stop-machine", &[("timer-irq-delay", STOPPER)], &["stop"]),
+    kernel("inside-switch", &[("switch", "")], &["switch"]),
     to_time_sharing(kernel("kernel-thread", &[THREAD], &["kthread"])),
     to_time_sharing(kernel("workqueue", &[("runqueue", WORKER)], &["work"])),
     // Without full preemption a worker in the kernel goes on.

@@ -15,12 +15,14 @@
  *	work	in a work item of the CPU's worker
  *	stop	in the CPU's stopper thread with interrupts disabled, as all CPUs are stopped
  *	spin	in the write itself
+ *	switch	in the next context switch to a measuring thread, behind the recorders' tracepoint
  *	hold	asleep, with a mutex held; `contend` takes that mutex
  *
  * The write returns when that is over; a read then gives the first and the last instant of it, in
  * ns of CLOCK_MONOTONIC: of each stretch, where something came in between.
  */
 #include <linux/completion.h>
+#include <linux/delay.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
@@ -37,6 +39,7 @@
 #include <linux/smp.h>
 #include <linux/stop_machine.h>
 #include <linux/timer.h>
+#include <linux/tracepoint.h>
 #include <linux/uaccess.h>
 #include <linux/version.h>
 #include <linux/workqueue.h>
@@ -163,6 +166,49 @@ static int spin_in_stopper(void *unused)
 	return 0;
 }
 
+static u64 in_switch;
+
+static void spin_in_switch(void *unused, bool preempt, struct task_struct *prev,
+			   struct task_struct *next, unsigned int state)
+{
+	u64 ns = READ_ONCE(in_switch);
+
+	if (!ns || strcmp(next->comm, "measure"))
+		return;
+	WRITE_ONCE(in_switch, 0);
+	spin(ns);
+}
+
+static void find_switch(struct tracepoint *one, void *found)
+{
+	if (!strcmp(one->name, "sched_switch"))
+		*(struct tracepoint **)found = one;
+}
+
+/* The last of all probes is of priority 0. Nothing is to be woken from there. */
+static long run_switch(u64 ns)
+{
+	static struct tracepoint *tracepoint;
+	long failed;
+	int i;
+
+	if (!tracepoint) {
+		for_each_kernel_tracepoint(find_switch, &tracepoint);
+		if (!tracepoint)
+			return -ENOENT;
+		failed = tracepoint_probe_register_prio(tracepoint, spin_in_switch, NULL, 0);
+		if (failed)
+			return failed;
+	}
+	/* Of no length, where no switch comes. */
+	one_stretch(ktime_get_mono_fast_ns(), ktime_get_mono_fast_ns());
+	WRITE_ONCE(in_switch, ns);
+	for (i = 0; i < 1000 && READ_ONCE(in_switch); i++)
+		msleep(1);
+	WRITE_ONCE(in_switch, 0);
+	return 0;
+}
+
 static DEFINE_MUTEX(held);
 
 static void hold(u64 ns)
@@ -222,6 +268,11 @@ static ssize_t write(struct file *file, const char __user *from, size_t count, l
 		spin(ns);
 	} else if (!strcmp(word, "hold")) {
 		hold(ns);
+	} else if (!strcmp(word, "switch")) {
+		long failed = run_switch(ns);
+
+		if (failed)
+			return failed;
 	} else {
 		long failed = 0;
 
@@ -271,7 +322,7 @@ static struct miscdevice device = {
 
 /*
  * No tasklet, no work and no timer is left when a write has returned. An RCU callback may still be
- * returning then: the module is not to be removed.
+ * returning then, and the tracepoint has its probe: the module is not to be removed.
  */
 module_misc_device(device);
 MODULE_DESCRIPTION("Delays at known instants, for punctual truth");
