@@ -124,3 +124,66 @@ pub fn of_answer(bundle: &Bundle, summary: &Summary) -> Option<Explanations> {
     }
     open(bundle, &Wanted { series: names, ..Wanted::default() }).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_analyze::Explained;
+    use punctual_analyze::explain::Cause;
+    use punctual_core::{Event, EventKind, MonotonicNs};
+    use std::path::{Path, PathBuf};
+
+    /// The bundles whose samples events explain.
+    fn bundles() -> Vec<PathBuf> {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+        let causes = fixtures.join("causes").read_dir().expect("a directory").flatten();
+        let of_causes = causes.map(|cause| cause.path().join("bundle"));
+        let others = ["explained", "recorded", "lossy"];
+        let others = others.map(|name| fixtures.join("bundles").join(name));
+        of_causes.filter(|path| path.exists()).chain(others).collect()
+    }
+
+    /// Stretches between two events of its thread that follow one another on one CPU.
+    fn covered(sample: &Explained) -> Vec<(MonotonicNs, MonotonicNs)> {
+        let tid = sample.explanation.interval.tid;
+        let mut open: Option<&Event> = None;
+        let mut found = Vec::new();
+        for event in sample.events.iter().filter(|event| event.cpu != Event::NO_CPU) {
+            let begin = open.filter(|begin| begin.cpu == event.cpu && event.tid == tid);
+            found.extend(begin.map(|begin| (begin.at, event.at)));
+            open = match event.what {
+                EventKind::Lost { .. } | EventKind::Switch { .. } if event.tid == tid => None,
+                EventKind::Lost { .. } => open.filter(|begin| begin.cpu != event.cpu),
+                EventKind::SyscallEnter { .. } | EventKind::SyscallExit { .. }
+                    if event.tid == tid =>
+                {
+                    Some(event)
+                }
+                _ => open.filter(|begin| begin.cpu != event.cpu || event.tid == tid),
+            };
+        }
+        found
+    }
+
+    #[test]
+    fn recorded_samples_add_up_and_what_events_cover_is_attributed() {
+        let mut samples = 0;
+        for path in bundles() {
+            let bundle = Bundle::open(&path).expect("a bundle");
+            let all = open(&bundle, &Wanted::default()).expect("events");
+            for sample in &all.samples {
+                samples += 1;
+                assert!(sample.adds_up(), "{}: {:?}", path.display(), sample.explanation);
+                let parts = sample.explanation.parts.iter();
+                for part in parts.filter(|part| part.cause == Cause::Unknown) {
+                    let covers = |(from, to): &(MonotonicNs, MonotonicNs)| {
+                        (*from).max(part.from) < (*to).min(part.to)
+                    };
+                    let wrong = covered(sample).into_iter().find(covers);
+                    assert_eq!(wrong, None, "{}: {part:?}", path.display());
+                }
+            }
+        }
+        assert!(samples > 100, "{samples} samples");
+    }
+}
