@@ -45,6 +45,25 @@ fn every_sample_is_in_the_bundle_and_in_the_summary() {
     assert!(printed.as_object_mut().is_some_and(|of| of.remove("answer").is_some()));
     let saved = std::fs::read(place.path().join("second/summary.json")).expect("summary.json");
     assert_eq!(printed, serde_json::from_slice::<serde_json::Value>(&saved).unwrap());
+    many_threads_have_no_page_fault();
+}
+
+/// Threads that begin at one instant touch the same pages.
+fn many_threads_have_no_page_fault() {
+    let threads = TIMER.replace("cpus = \"0\"", "cpus = \"all\"\nthreads = 32");
+    let place = Place::with(&format!("{}samples = 20\n", threads.replace("1ms", "10ms")));
+    let ran = place.run();
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    let summary = place.summary();
+    if summary["findings"].to_string().contains("memory-not-locked") {
+        return println!("SKIPPED: memory could not be locked");
+    }
+    let series = summary["phases"][0]["series"].as_array().expect("series");
+    assert_eq!(series.len(), 32);
+    for one in series {
+        let usage = &one["usage"]["known"];
+        assert!(usage["minor_faults"] == 0 && usage["major_faults"] == 0, "{one}");
+    }
 }
 
 #[test]
